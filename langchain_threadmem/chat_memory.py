@@ -1,7 +1,7 @@
 """`ChatMemory`: one conversation, stored as a tree.
 
-Each method is a flow that `verb` runs in the calling thread and `averb` on the event loop. A memory holds no
-messages: each call reads what it returns.
+Each method is a flow that `verb` runs in the calling thread and `averb` on the event loop. Each call reads
+the messages from the database.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class ChatMemoryOptions(ConversationOptions, total=False):
 
 
 class ChatMemory:
-    """A conversation as a tree: each message is attached to the one it answers.
+    """A conversation as a tree: each message is attached to the message it answers.
 
     Without arguments a memory is linear, keeps its messages in the process, and uses no model.
     `ChatMemory.semantic()` selects threads by meaning, `ChatMemory.threaded(model)` by a language model.
@@ -115,7 +115,8 @@ class ChatMemory:
             turns of other threads that the message may continue are shown too, the likeliest first, until
             they and the thread have this share. `None` shows the thread alone. Only selectors that give
             probabilities, such as `SemanticNodeSelector`, make a difference.
-        cover_tokens: The most tokens of these turns, counted approximately. A window does not count them.
+        cover_tokens: Maximum number of tokens of these turns, counted approximately. A window does not count
+            them.
         heal: Whether an earlier turn is moved when its answer makes another place clearly likelier. The
             transaction that stores the next message moves it: its human message gets a new node with the
             reason "moved: the answer is about ...", and the old node is superseded. A turn that a person has
@@ -164,7 +165,7 @@ class ChatMemory:
             callable(node_selector) or isinstance(node_selector, NodeSelector)
         ):
             raise InputError(
-                f"{node_selector!r} is no node selector; pass a function (tree, message) -> int | None, "
+                f"{node_selector!r} is not a node selector; pass a function (tree, message) -> int | None, "
                 "or an object with select_parent"
             )
         if system is not None and embeddings is not None:
@@ -193,6 +194,17 @@ class ChatMemory:
 
         Args:
             **options: As for `ChatMemory`.
+
+        Raises:
+            InputError: An option has the wrong type or is out of its range.
+
+        Example:
+            >>> memory = ChatMemory.semantic(embeddings=False)
+            >>> nodes = memory.append("How do I read a CSV file in pandas?", "Use pandas.read_csv.")
+            >>> nodes = memory.append("Which wine goes with salmon?", "A dry Riesling.")
+            >>> nodes = memory.append("And if the CSV file has no header?", "Pass header=None.")
+            >>> nodes[0].parent_id
+            2
         """
         options.setdefault("node_selector", SemanticNodeSelector())
         return cls(**options)
@@ -204,6 +216,18 @@ class ChatMemory:
         Args:
             model: A chat model, or the name of a model for `ChatOpenAI`; first called when there is a choice.
             **options: As for `ChatMemory`; by default `node_selector` and `summarizer` use `model`.
+
+        Raises:
+            InputError: The model is not a chat model, or an option has the wrong type or is out of its range.
+
+        Example:
+            >>> from langchain_core.language_models import FakeListChatModel
+            >>> answer = '{"selected_node_id": null, "reasoning": "Another subject.", "title": "Wine"}'
+            >>> memory = ChatMemory.threaded(FakeListChatModel(responses=[answer]))
+            >>> nodes = memory.append("How do I read a CSV file?", "Use the csv module.")
+            >>> nodes = memory.append("Which wine goes with salmon?", "A dry Riesling.")
+            >>> [thread.title for thread in memory.list_threads()]
+            ['Wine', 'Read CSV file']
         """
         options.setdefault("node_selector", LLMNodeSelector(model))
         options.setdefault("summarizer", LLMSummarizer(model))
@@ -239,8 +263,8 @@ class ChatMemory:
 
         The node selector selects the parent of the human message; each answer is attached to the message
         before it. A later answer is appended without a human message and is attached to the tip. A message
-        with an `id` is stored once, however often it is appended; a message without an id gets one and is new
-        each time. A system message that equals the newest system message is ignored.
+        with an `id` is stored once, however often it is appended; a message without an id gets an id, and is
+        stored each time. A system message that equals the newest system message is ignored.
 
         Args:
             human: A message in any form that LangChain accepts, or a list of messages; text is a human
@@ -277,7 +301,7 @@ class ChatMemory:
         """Store many messages, for an import: as one chain below the tip, or each turn in its thread.
 
         A chain is stored in one transaction; 100,000 messages take about 3 seconds. `sort` moves the turns of
-        a chain to their threads, by more than a selector knows.
+        a chain to their threads.
 
         Args:
             messages: Messages of any role, in order; text is a human message.
@@ -290,6 +314,8 @@ class ChatMemory:
 
         Raises:
             InputError: A message cannot be used, or the numbers of messages and timestamps differ.
+            MessageIdConflictError: A message id is taken by other content.
+            PersistenceError: The messages could not be stored.
 
         Example:
             >>> memory = ChatMemory()
@@ -311,9 +337,12 @@ class ChatMemory:
             node_id: The node to replace.
             message: The new version, of the same role, as a message or text.
 
+        Returns:
+            The new node.
+
         Raises:
             NodeNotFoundError: There is no such node.
-            InputError: The roles differ.
+            InputError: The roles differ, or the new version is several messages.
 
         Example:
             >>> memory = ChatMemory()
@@ -391,12 +420,12 @@ class ChatMemory:
         """Move the messages of a whole conversation to their threads, for example after an import.
 
         The place of each message is chosen by its text and its answer together, with the memory's embeddings
-        and without a language model; the memory's selector is not asked. Messages stay that a
-        person has placed: by `place`, or below a message that was checked out or edited. A moved message gets
-        a new node, as by `place`, and its reason begins with "sorted: "; the messages below keep their nodes.
+        and without a language model; the memory's selector is not asked. Messages that a person has placed
+        stay: by `place`, or below a message that was checked out or edited. A moved message gets a new node,
+        as by `place`, and its reason begins with "sorted: "; the messages below keep their nodes.
 
         The moves are stored in several transactions. After an interruption the conversation is a valid tree,
-        and the next call goes on. A second call moves nothing.
+        and the next call continues. A second call moves nothing.
 
         Args:
             dry_run: Whether to return the moves without making them.
@@ -404,6 +433,9 @@ class ChatMemory:
 
         Returns:
             The moves, in the order of time.
+
+        Raises:
+            EmbeddingError: The embedding model failed; no message is moved.
 
         Cost: 8 s for 1,000 turns, and the time to embed messages that have no vector yet.
 
@@ -430,9 +462,9 @@ class ChatMemory:
 
     @verb
     def unsort(self) -> Flow[list[Move]]:
-        """Move the messages that `sort` has moved back to their places before it.
+        """Move the messages that `sort` has moved back to their earlier places.
 
-        Messages stay that a person has placed since. All versions stay in `history`.
+        Messages that a person has placed since the sort stay. All versions stay in `history`.
 
         Returns:
             The moves, in the order of time.
@@ -450,10 +482,22 @@ class ChatMemory:
 
     @verb
     def checkout(self, node_id: int) -> Flow[ConversationNode]:
-        """Make a node the tip; the thread that ends in it becomes the active thread.
+        """Make a node the tip; the thread that ends in this node becomes the active thread.
+
+        Args:
+            node_id: The node.
+
+        Returns:
+            The node.
 
         Raises:
             NodeNotFoundError: There is no such node.
+
+        Example:
+            >>> memory = ChatMemory()
+            >>> nodes = memory.append("Hello", "Hi!") + memory.append("And tea?", "Tea.")
+            >>> memory.checkout(2).id, [message.content for message in memory.messages]
+            (2, ['Hello', 'Hi!'])
         """
         return revise.checkout(self._conversation, node_id)
 
@@ -474,6 +518,14 @@ class ChatMemory:
 
         Raises:
             InputError: The memory has no summarizer.
+            NodeNotFoundError: There is no such node.
+
+        Example:
+            >>> from langchain_threadmem import ExtractiveSummarizer
+            >>> memory = ChatMemory(summarizer=ExtractiveSummarizer())
+            >>> nodes = memory.append("Where do figs grow?", "Figs grow in the south.")
+            >>> memory.summarize()[0].summary.summary
+            'Figs grow in the south.'
         """
         return summarizers.summarize(self._conversation, self._summarizer, node_id)
 
@@ -484,6 +536,13 @@ class ChatMemory:
         """Remove every message of this conversation, with its words and vectors.
 
         The bytes stay in the free space of the files until `MemorySystem.scrub`.
+
+        Example:
+            >>> memory = ChatMemory()
+            >>> nodes = memory.append("Hello", "Hi!")
+            >>> memory.reset()
+            >>> len(memory)
+            0
         """
         return reset.reset(self._conversation)
 
@@ -495,8 +554,8 @@ class ChatMemory:
     def messages(self) -> list[BaseMessage]:
         """The messages for a model: the newest system message, then the active thread through the window.
 
-        While a human message waits for its answer, turns of other threads that it may continue are among
-        them (option `cover`).
+        While a human message waits for its answer, turns of other threads that it may continue are included
+        (option `cover`). The cost depends on the number of messages that are returned: 3 ms for 1,000.
         """
         return run(coverage.messages(self._conversation), self._runtime)
 
@@ -515,7 +574,15 @@ class ChatMemory:
 
     @property
     def history(self) -> list[ConversationNode]:
-        """The nodes of all messages, superseded messages included, in the order of writing."""
+        """The nodes of all messages, including superseded messages, in the order of writing.
+
+        Example:
+            >>> memory = ChatMemory()
+            >>> human, answer = memory.append("Hello", "Hi!")
+            >>> edited = memory.edit(human.id, "Good day")
+            >>> [(node.id, node.superseded_by) for node in memory.history]
+            [(1, 3), (2, 3), (3, None)]
+        """
         return run(read.history(self._conversation), self._runtime)
 
     async def ahistory(self) -> list[ConversationNode]:
@@ -524,10 +591,16 @@ class ChatMemory:
 
     @property
     def graph(self) -> nx.DiGraph[int]:
-        """The tree as a NetworkX graph of live nodes and their ancestors, node data `{"node":
-        ConversationNode}`.
+        """The tree of live nodes and their ancestors as a NetworkX graph.
 
-        Each access builds the graph, which takes about 20 µs for each node.
+        The attribute `"node"` of each node is its `ConversationNode`. Each access builds the graph, which
+        takes about 20 µs for each node.
+
+        Example:
+            >>> memory = ChatMemory()
+            >>> nodes = memory.append("Hello", "Hi!")
+            >>> list(memory.graph.edges), memory.graph.nodes[2]["node"].message.content
+            ([(1, 2)], 'Hi!')
         """
         return graph.to_graph(graph.living(self.history))
 
@@ -537,7 +610,15 @@ class ChatMemory:
 
     @verb
     def threads(self) -> Flow[list[list[ConversationNode]]]:
-        """The threads, each from its root to its leaf, the oldest leaf first."""
+        """The threads, each from its root to its leaf, the oldest leaf first; reads the whole conversation.
+
+        Example:
+            >>> memory = ChatMemory()
+            >>> nodes = memory.append("Hello", "Hi!") + memory.append("And tea?", "Tea.")
+            >>> node = memory.place(3, None)
+            >>> [[node.message.content for node in thread] for thread in memory.threads()]
+            [['Hello', 'Hi!'], ['And tea?', 'Tea.']]
+        """
         return graph.threads((yield from read.history(self._conversation)))
 
     athreads = averb(threads)
@@ -546,8 +627,17 @@ class ChatMemory:
     def thread(self, node_id: int) -> Flow[list[ConversationNode]]:
         """The nodes from the root to a node, oldest first.
 
+        Args:
+            node_id: The node.
+
         Raises:
             NodeNotFoundError: There is no such node.
+
+        Example:
+            >>> memory = ChatMemory()
+            >>> nodes = memory.append("Hello", "Hi!")
+            >>> [node.message.content for node in memory.thread(2)]
+            ['Hello', 'Hi!']
         """
         return read.thread(self._conversation, node_id)
 
@@ -555,9 +645,9 @@ class ChatMemory:
 
     @verb
     def siblings(self, message_id: MessageRef) -> Flow[list[ConversationNode]]:
-        """The messages of the same role that continue the same message, the given one among them.
+        """The messages of the same role that continue the same message, including the given message.
 
-        The alternatives that a chat shows as "2 of 3": edits, regenerated answers and threads that part here.
+        The alternatives that a chat shows as "2 of 3": edits, regenerated answers and threads that fork here.
         The siblings of a root are the other roots. Takes less than a millisecond at 10,000 messages.
 
         Args:
@@ -582,7 +672,7 @@ class ChatMemory:
 
     @verb
     def versions(self, message_id: MessageRef) -> Flow[list[ConversationNode]]:
-        """The siblings of a message that it replaced or that replaced it, itself among them, oldest first.
+        """The message and its siblings that it replaced or that replaced it, oldest first.
 
         Args:
             message_id: The `id` of a message, or the `id` of its node.
@@ -688,11 +778,11 @@ class ChatMemory:
     def list_threads(self, *, limit: int = 50, cursor: str | None = None) -> Flow[Page[ThreadInfo]]:
         """The threads of the conversation, the thread that was used last first.
 
-        Looks at every message, without its text: some 30 ms at 10,000 messages.
+        Reads every message without its text: about 30 ms at 10,000 messages.
 
         Args:
-            limit: How many threads at most.
-            cursor: `cursor` of the page before; `None` for the first page.
+            limit: Maximum number of threads.
+            cursor: `cursor` of the previous page; `None` for the first page.
 
         Returns:
             A list with the attribute `cursor`, which is `None` on the last page.
@@ -714,7 +804,7 @@ class ChatMemory:
     def rename_thread(self, message_id: MessageRef, title: str) -> Flow[str]:
         """Set the title of a thread, as `list_threads` shows it.
 
-        The title belongs to the root: threads that part below the same root have the same title.
+        The title belongs to the root: threads that fork below the same root have the same title.
 
         Args:
             message_id: The `id` of any message of the thread, or the `id` of its node.
@@ -744,12 +834,12 @@ class ChatMemory:
         """The messages whose place is doubtful, the most doubtful first.
 
         A place is doubtful if its probability was below 0.7 when a selector chose it. Messages that were
-        placed without probabilities or by `place`, and superseded messages, are left out. `place` moves a
-        message, or confirms its place. Reads the probabilities of all messages, without texts: some 40 ms at
+        placed without probabilities or by `place`, and superseded messages, are omitted. `place` moves a
+        message, or confirms its place. Reads the probabilities of all messages, without texts: about 40 ms at
         10,000 messages, and 0.1 ms for each result.
 
         Args:
-            limit: How many messages at most.
+            limit: Maximum number of messages.
 
         Returns:
             The messages, each with its parent, the probability of its place, the likeliest other place and
@@ -790,9 +880,9 @@ class ChatMemory:
         *,
         fallback: recall_verbs.Fallback = "nothing",
     ) -> Flow[list[BaseMessage]]:
-        """The messages for a model that fit a query: the hits of `recall` with their ancestors.
+        """The messages for a model that match a query: the hits of `recall` with their ancestors.
 
-        Each message is returned once, and a tool's result only with its call. A linear memory returns its
+        Each message is returned once, and a tool result only with its call. A linear memory returns its
         newest messages.
 
         Args:
@@ -805,6 +895,7 @@ class ChatMemory:
 
         Raises:
             InputError: A number is negative, or an option is unknown.
+            EmbeddingError: The embedding model failed.
 
         Example:
             >>> from langchain_threadmem import ChatMemory
@@ -834,9 +925,9 @@ class ChatMemory:
         call embeds up to 2,000 messages that have no vector yet. If there are more, as after a large import,
         these are found by their words alone: call `flush` first, or pass `wait=True`. Without an embedding
         model words alone count, and a query that shares no word with any message finds nothing. Names of
-        speakers (`message.name`), dates and times in the query count. The time of a message is
-        `additional_kwargs["time"]` if that can be parsed (ISO 8601, seconds since 1970, "8 May, 2023"), else
-        the time of storing.
+        speakers (`message.name`), dates and times in the query affect the ranking. The time of a message is
+        `additional_kwargs["time"]` if this value can be parsed (ISO 8601, seconds since 1970, "8 May, 2023"),
+        else the time of storing.
 
         A conversation of 2,000 messages takes 1 to 2 ms, without the time to embed the query.
 
@@ -881,18 +972,48 @@ class ChatMemory:
 
         Returns:
             The number of messages and summaries that were embedded.
+
+        Raises:
+            EmbeddingError: The embedding model failed.
+
+        Example:
+            >>> from langchain_core.embeddings import DeterministicFakeEmbedding
+            >>> memory = ChatMemory(embeddings=DeterministicFakeEmbedding(size=8))
+            >>> nodes = memory.append("Hello", "Hi!")
+            >>> memory.flush()
+            2
         """
         return (yield from embed.flush(self._runtime, (yield from tree_of(self._conversation))))
 
     aflush = averb(flush)
 
-    # Exporting and keeping
+    # Export and storage
 
     @verb
     def to_mermaid(self, **options: Unpack[MermaidOptions]) -> Flow[str]:
-        """The tree as a Mermaid diagram; for the options see `export.text.to_mermaid`.
+        """The tree as a Mermaid diagram.
 
-        A long conversation is drawn by its newest messages, with the number of the others.
+        Of a long conversation, the newest messages are drawn, with the number of the others.
+
+        Args:
+            **options: `show_summaries` for titles of summaries in place of contents, `max_content_length`
+                (60), `role` to draw messages of one role only, and the limits of a diagram, `max_text_size`
+                (50,000) and `max_edges` (500), each `None` for no limit.
+
+        Raises:
+            InputError: The role is unknown, or a number is negative.
+
+        Example:
+            >>> memory = ChatMemory()
+            >>> nodes = memory.append("Hello", "Hi!")
+            >>> print(memory.to_mermaid())
+            graph TD
+                1["H1: Hello"]
+                2["A2: Hi!"]
+                1 --> 2
+                style 1 fill:#a7c7e7
+                style 2 fill:#cdb4f6
+                classDef default color:#26282c
         """
         return formats.mermaid((yield from read.history(self._conversation)), **options)
 
@@ -900,7 +1021,13 @@ class ChatMemory:
 
     @verb
     def to_mermaid_parts(self, **options: Unpack[MermaidOptions]) -> Flow[list[str]]:
-        """The whole tree as Mermaid diagrams, each within the limits; see `export.text.to_mermaid_parts`.
+        """The whole tree as Mermaid diagrams, each within the limits.
+
+        Args:
+            **options: As for `to_mermaid`.
+
+        Raises:
+            InputError: The role is unknown, a number is negative, or a message exceeds the limits.
 
         Example:
             >>> from langchain_core.messages import HumanMessage
@@ -949,8 +1076,20 @@ class ChatMemory:
     def save(self, path: str | Path) -> None:
         """Write the conversation to a JSON file. After an error the file is unchanged.
 
+        Args:
+            path: The file.
+
         Raises:
             PersistenceError: The file cannot be written.
+
+        Example:
+            >>> import tempfile
+            >>> memory = ChatMemory()
+            >>> nodes = memory.append("Hello", "Hi!")
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     memory.save(f"{folder}/chat.json")
+            ...     len(ChatMemory.load(f"{folder}/chat.json"))
+            2
         """
         files.write_text(path, self.export("json"))
 
@@ -960,7 +1099,7 @@ class ChatMemory:
 
     @classmethod
     def load(cls, path: str | Path, **options: Unpack[ChatMemoryOptions]) -> Self:
-        """Read a conversation that `save` wrote, or another program in the same format.
+        """Read a conversation that `save`, or another program, has written in the same format.
 
         A conversation with threads gets a `SemanticNodeSelector`, unless a `node_selector` is passed.
 
@@ -970,7 +1109,7 @@ class ChatMemory:
 
         Raises:
             PersistenceError: The file cannot be read.
-            InputError: The file holds no saved conversation, or the target conversation is not empty.
+            InputError: The file is not a saved conversation, or the target conversation is not empty.
             InvalidGraphStateError: The nodes do not form a tree.
         """
         saved = formats.load(files.read_text(path))

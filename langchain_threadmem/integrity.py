@@ -90,7 +90,7 @@ def problems(conn: Conn) -> list[str]:
 
 
 def damaged(conn: Conn, owner: str, only_tree: int | None = None) -> list[str]:
-    """Rows that differ from what was written, of one tree or of the whole database, one sentence each."""
+    """Rows that differ from the written rows, of one tree or of the whole database, one sentence each."""
     faults: list[str] = []
     for entry in TABLES:
         if only_tree is None:

@@ -101,8 +101,8 @@ class MemorySystem:
         url: `sqlite:///memory.db` or a path, `postgresql://user@host/name`, or `None` for a database in
             memory. The database may contain other tables; the tables of this package, which are created if
             they are missing, have names that begin with `threadmem_`.
-            `sqlite:///memory.db?synchronous=FULL` waits for the disk at every turn; by default stored turns
-            survive the death of the process, but not a power cut.
+            `sqlite:///memory.db?synchronous=FULL` waits for the disk at every commit; by default stored turns
+            survive a crash of the process, but not a power failure.
             `postgresql://user@host/name?pool_size=20&max_overflow=0` sets the number of connections.
         owner: The owner of the memory, or a function of the run that makes a call
             (`lambda run: run.context.user_id`, `ContextField("user_id")` of `engine.owners`): the system then
@@ -123,16 +123,16 @@ class MemorySystem:
             recall builds.
         model: A chat model, or the name of a model for `ChatOpenAI`, that writes summaries of sessions. By
             default summaries consist of sentences of the messages.
-        summarizer: A summarizer in the place of `model`: an `LLMSummarizer`, an `ExtractiveSummarizer`, or an
+        summarizer: A summarizer in place of `model`: an `LLMSummarizer`, an `ExtractiveSummarizer`, or an
             object with `summarize(message)`.
         token_counter: Counts the tokens of a text for `max_token_count`; by default the number of characters
-            and 1, which no tokenizer exceeds.
+            plus 1, which no tokenizer exceeds.
         pool_size: Number of connections to PostgreSQL that stay open, by default 5. Callers wait for a free
             connection; async callers share one connection for writes and a few for reads.
         max_overflow: Number of further connections that are opened while they are needed, by default 10.
-        read_only: Write nothing to the database. Verbs that write fail, and a database that is missing, is
-            empty or needs a migration is refused. Recall uses the vectors that are stored, and in all
-            conversations of an owner it finds the messages that another call of recall has indexed.
+        read_only: Whether to write nothing to the database. Methods that write fail, and a database that is
+            missing, is empty or needs a migration is refused. Recall uses the stored vectors; in all
+            conversations of an owner it finds only messages that an earlier recall has indexed.
 
     Raises:
         InputError: An argument has the wrong type or is out of its range.
@@ -208,7 +208,7 @@ class MemorySystem:
             A system whose `close` stores the owner's values that are only in memory; the database stays open.
 
         Raises:
-            InputError: The name is no text, or empty.
+            InputError: The name is not text, or is empty.
 
         Example:
             >>> from langchain_threadmem import MemorySystem
@@ -296,7 +296,14 @@ class MemorySystem:
             **options: As for `ChatMemory`; the default of `context_depth` is that of the settings.
 
         Raises:
-            InputError: The name is no text, or an option is out of its range.
+            InputError: The name is not text, or an option is out of its range.
+
+        Example:
+            >>> from langchain_threadmem import MemorySystem
+            >>> system = MemorySystem(embeddings=False)
+            >>> nodes = system.conversation("monday").append("Hello", "Hi!")
+            >>> [message.content for message in system.conversation("monday").messages]
+            ['Hello', 'Hi!']
         """
         check_name("a conversation_id", conversation_id)
         options.setdefault("context_depth", self.settings.context_depth)
@@ -321,20 +328,20 @@ class MemorySystem:
         cursor: str | None = None,
         archived: Archived = False,
     ) -> Flow[Page[ConversationInfo]]:
-        """The conversations of the owner with titles, previews and metadata, that used last first.
+        """The conversations of the owner with titles, previews and metadata, most recently used first.
 
-        A title is the one that was set, or that of the conversation's summary (which a model writes where
-        one is set), or the first informative words of the opening. Some 20 ms for a page of 50 among 10,000.
+        The title is set by `update_conversation`; otherwise it is the title of the summary, or the first
+        informative words of the conversation. A page of 50 among 10,000 takes less than 20 ms.
 
         Args:
-            query: Only conversations in which the messages hold each of these words, or whose title or id
-                contains the text. What is encrypted is found by title and id alone.
-            metadata: Only conversations whose metadata passes the filter, such as `{"folder": "work"}` or
+            query: Only conversations whose messages contain each word of the query, or whose title or id
+                contains the query. Encrypted conversations are found by title and id only.
+            metadata: Only conversations whose metadata matches the filter, such as `{"folder": "work"}` or
                 `{"stars": {"$gte": 3}}`.
             since: Only conversations with a message from this time on; a time without a zone is UTC.
-            limit: How many conversations at most.
-            cursor: `cursor` of the page before; `None` for the first page.
-            archived: `False` leaves archived conversations out, `True` lists these alone, "both" all.
+            limit: Maximum number of conversations.
+            cursor: `cursor` of the previous page; `None` for the first page.
+            archived: `False` omits archived conversations, `True` lists only these, "both" lists all.
 
         Returns:
             A list with the attribute `cursor`, which is `None` on the last page.
@@ -346,7 +353,7 @@ class MemorySystem:
             >>> from langchain_threadmem import MemorySystem
             >>> system = MemorySystem(embeddings=False)
             >>> nodes = system.conversation("c1").append("How do I bake bread?", "With patience.")
-            >>> [(found.id, found.title, found.messages) for found in system.list_conversations()]
+            >>> [(info.id, info.title, info.messages) for info in system.list_conversations()]
             [('c1', 'Bake bread', 2)]
         """
         return catalogue.list_conversations(self.runtime, query, metadata, since, limit, cursor, archived)
@@ -366,9 +373,9 @@ class MemorySystem:
 
         Args:
             conversation_id: The name of the conversation.
-            title: The new title; "" for one made from the opening again, `None` to leave it.
-            metadata: A JSON object that replaces the metadata; `None` to leave it.
-            archived: Whether the conversation is archived; `None` to leave it as it is.
+            title: The new title; "" for the default title; `None` for no change.
+            metadata: A JSON object that replaces the metadata; `None` for no change.
+            archived: Whether the conversation is archived; `None` for no change.
 
         Returns:
             The conversation as `list_conversations` shows it.
@@ -448,7 +455,7 @@ class MemorySystem:
 
     @verb
     def remove_session(self, id: str, *, cascade: Cascade = "stale") -> Flow[None]:
-        """Remove a session for good: its messages, its summaries, their words and vectors.
+        """Remove a session permanently: its messages, its summaries, their words and vectors.
 
         The bytes stay in the free space of the files until `scrub`. If the session is the current session,
         there is no current session afterwards.
@@ -456,12 +463,12 @@ class MemorySystem:
         Args:
             id: The session.
             cascade: The treatment of summaries of the long-term memory that cover the session: "stale" marks
-                them until `summarize_long_term_memory` writes them anew; "delete" deletes them, with what
-                they tell of other sessions.
+                them until `summarize_long_term_memory` writes them again; "delete" deletes them, although
+                they cover other sessions too.
 
         Raises:
             SessionNotFoundError: There is no such session.
-            InputError: `cascade` is neither of the two.
+            InputError: `cascade` is neither "stale" nor "delete".
 
         Example:
             >>> from langchain_threadmem import MemorySystem
@@ -494,7 +501,7 @@ class MemorySystem:
         return current.id
 
     def _session_named(self, id: str | None) -> str:
-        """A session by its id, by default the current one."""
+        """A session by its id; by default the current session."""
         chosen = self._current.id if id is None else id
         if chosen is None:
             raise InputError("there is no current session; pass the id of a session, sessions() lists them")
@@ -513,7 +520,7 @@ class MemorySystem:
         *,
         never_delete: bool = False,
     ) -> Flow[MemoryUnit]:
-        """Store a message at the end of the current session; without a current session a new one begins.
+        """Store a message at the end of the current session, or of a new session if there is none.
 
         The message is durable when the call returns. A message with an `id` is stored once, however often it
         is added.
@@ -558,7 +565,7 @@ class MemorySystem:
         """The newest messages of the current session, oldest first, for the beginning of a prompt.
 
         Args:
-            length: Number of messages; at most and by default `max_context_length` of the settings.
+            length: Number of messages; the default and the maximum are `max_context_length` of the settings.
 
         Raises:
             InputError: `length` is negative.
@@ -572,7 +579,7 @@ class MemorySystem:
         """
         most = self.settings.max_context_length
         if not (length is None or hasattr(length, "__index__")):
-            raise InputError(f"length={length!r} is no number; pass the number of messages")
+            raise InputError(f"length={length!r} is not a number; pass the number of messages")
         shown = most if length is None else min(length, most)
         return sessions.context(self.runtime, self._current.id, shown)
 
@@ -580,17 +587,17 @@ class MemorySystem:
 
     @verb
     def query(self, text: str | None = None, **options: Unpack[QueryOptions]) -> Flow[list[list[MemoryUnit]]]:
-        """Find messages and summaries that fit a question, in all sessions of the owner.
+        """Find messages and summaries that match a question, in all sessions of the owner.
 
         Hits in short-term memory above a threshold of similarity come first, then hits in long-term memory.
         Each hit counts as a visit, which delays its forgetting. Without embeddings words are compared.
 
         Args:
             text: The question.
-            **options: The fields of `long_term.query.QueryOptions`; those marked with * have a default in
-                `settings`, given here as far as it is that of `MemorySettings`.
+            **options: The fields of `long_term.query.QueryOptions`. The defaults of options with * are
+                settings of the memory; the defaults of `MemorySettings` are given here.
 
-                `query_vector`: the question as a vector of the memory's model, in the place of the text.
+                `query_vector`: the question as a vector of the memory's model, in place of the text.
                 `filters`: a condition on units, `{"source": {"$eq": "ai"}}` with `$eq $ne $gt $gte $lt $lte
                 $in $nin $contains $like $and $or $not`, or `[("source", "==", "ai"), ...]`, over the fields
                 of `MemoryUnit` and the keys of its metadata (`metadata.topic`).
@@ -598,9 +605,9 @@ class MemorySystem:
                 `search_range`*: the lowest and the highest cosine of a hit, each `None` for no limit; no
                 limits, and hits are ranked as by `ChatMemory.recall`. No effect without embeddings.
                 `recall_context`*: whether the messages before and after a hit are returned; `True`.
-                `add_ltm_to_stm`*: whether hits from elsewhere enter short-term memory; `True`.
+                `add_ltm_to_stm`*: whether hits in other sources enter short-term memory; `True`.
                 `query_external_first`*: whether hits in external collections come first; `True`.
-                `short_term_only`, `long_term_only`, `external_only`: search one memory alone.
+                `short_term_only`, `long_term_only`, `external_only`: search one source only.
                 `threshold_for_stm_before_ltm`*: the lowest cosine of a hit in short-term memory that comes
                 before hits in long-term memory; 0.8.
                 `compat_k`: divide `k_limit` by 3 if neighbours are returned, as MemForest does.
@@ -639,7 +646,7 @@ class MemorySystem:
                 newest message.
 
         Raises:
-            InputError: The capacity is no whole number from 1 up.
+            InputError: The capacity is not an integer of at least 1.
             SessionNotFoundError: There is no such session.
 
         Example:
@@ -667,12 +674,11 @@ class MemorySystem:
         """Search a Chroma collection in queries too. The collection is never written.
 
         Args:
-            collection: The collection, got with `embedding_function=None`. It is searched with vectors of
-                this memory's model, so its vectors have to be made by the same model. A collection of the
-                same name is replaced.
+            collection: The collection, opened with `embedding_function=None`. Its vectors must be of the
+                embedding model of this memory. A collection of the same name is replaced.
 
         Raises:
-            InputError: The argument is no collection.
+            InputError: The argument is not a collection.
         """
         fresh = ExternalCollection(collection)
         self.runtime.get(Sources).external = [
@@ -694,7 +700,7 @@ class MemorySystem:
             session: The session of the message, if messages of several sessions have the id.
 
         Raises:
-            UnitNotFoundError: There is no such unit; a session without a summary is none.
+            UnitNotFoundError: There is no such unit, or the session has no summary.
             InputError: Messages of several sessions have the id.
 
         Example:
@@ -714,14 +720,14 @@ class MemorySystem:
     def summarize_session(
         self, id: str | None = None, *, by: By | None = None, progress: Progress | None = None
     ) -> Flow[MemoryUnit | None]:
-        """Bring the summaries of a session up to date.
+        """Update the summaries of a session.
 
         Its messages are summarised in groups of at most `max_group_size` units and `max_token_count` tokens,
-        then the summaries in the same way, until one is left: the summary of the session, of rank 1, with the
-        session's id. Only summaries of changed messages are written anew.
+        then the summaries in the same way, until one summary is left: the summary of the session, of rank 1,
+        with the session's id. Only summaries of changed messages are written again.
 
         Each group is one call of the summarizer. If a call fails, a warning is logged, the stored summaries
-        stay unchanged, and the next run continues there.
+        stay unchanged, and the next run continues from there.
 
         Args:
             id: The session: any conversation of the owner; by default the current session.
@@ -757,7 +763,7 @@ class MemorySystem:
     def summarize_thread(
         self, node_id: int, *, session: str | None = None, progress: Progress | None = None
     ) -> Flow[MemoryUnit | None]:
-        """Bring the summaries of one thread up to date; those of other threads do not change.
+        """Update the summaries of one thread; the summaries of other threads do not change.
 
         The summaries are those of `summarize_session(by="thread")`, which uses them in its next run; until
         then the summaries above them are stale.
@@ -796,9 +802,9 @@ class MemorySystem:
 
     @verb
     def summarize_long_term_memory(self, *, progress: Progress | None = None) -> Flow[MemoryUnit | None]:
-        """Bring the summaries of every session up to date, and those above them.
+        """Update the summaries of every session, and the summaries above them.
 
-        The summaries of the sessions are grouped as messages are, until one is left: the summary of the
+        The summaries of the sessions are grouped like messages, until one summary is left: the summary of the
         long-term memory, of rank 2, whose id is the owner's name.
 
         Args:
@@ -831,7 +837,7 @@ class MemorySystem:
             id: The session; by default the whole long-term memory.
 
         Returns:
-            A future with the result or the error of the verb; an error is logged too.
+            A future with the result or the error of the run; an error is also logged.
 
         Example:
             >>> from langchain_threadmem import MemorySystem
@@ -896,8 +902,8 @@ class MemorySystem:
 
         Units are forgotten in the order of their last visit, then of their number of visits, then of their
         age. Units added with `never_delete`, summaries of units that are left, and the topmost summaries of
-        sessions and of the owner are exempt. After every `settings.saving_interval` additions `add_memory`
-        forgets once if there are more than `settings.max_units` units. Forgetting 10,000 of 100,000 units
+        sessions and of the owner are exempt. After every `settings.saving_interval` additions, `add_memory`
+        forgets units once if there are more than `settings.max_units`. Forgetting 10,000 of 100,000 units
         takes about half a second.
 
         Args:
@@ -932,12 +938,12 @@ class MemorySystem:
 
     @verb
     def erase(self, *, conversation: str | None = None, before: datetime | None = None) -> Flow[Receipt]:
-        """Erase a conversation, all messages before a time, or all data of the owner, for good.
+        """Erase a conversation, all messages before a time, or all data of the owner, permanently.
 
         Messages are erased with their words, vectors and checkpoints, and with all summaries that may quote
-        them, those of the long-term memory included; `summarize_long_term_memory` writes new ones. The
-        database file is written anew, which takes about a second for 100 MB and as much free space as the
-        file, so that it has no bytes of the erased data. A Chroma index of the owner, which keeps the bytes
+        them, including those of the long-term memory; `summarize_long_term_memory` writes new summaries. The
+        database file is rewritten without bytes of the erased data, which takes about a second for 100 MB and
+        as much free space as the file. A Chroma index of the owner, which keeps the bytes
         of removed vectors, is emptied: the next search uses SQL, and fills the index again in the background
         (half a millisecond for each vector). Data of other owners does not change.
 
@@ -949,11 +955,11 @@ class MemorySystem:
 
         Returns:
             A receipt: the number of rows erased from each table, a list of rows that are left (empty), and
-            the files that may still contain their bytes. `check_erased` checks again; `scrub` writes these
-            files anew.
+            the files that may still contain their bytes. `check_erased` checks again; `scrub` rewrites these
+            files.
 
         Raises:
-            InputError: `before` is no time, or `conversation` is no text.
+            InputError: `before` is not a datetime, or `conversation` is not text.
 
         Example:
             >>> from langchain_threadmem import MemorySystem
@@ -969,13 +975,23 @@ class MemorySystem:
 
     @verb
     def check_erased(self, receipt: Receipt) -> Flow[Receipt]:
-        """Check again that the erased data of a receipt of `erase` is gone.
+        """Check again that the erased data of a receipt is gone.
+
+        Args:
+            receipt: The result of `erase`.
 
         Returns:
-            The receipt with the data that is there now; it is `ok` if there is none.
+            The receipt with the remains of the data; it is `ok` if there are none.
 
         Raises:
             InputError: The receipt is that of another owner.
+
+        Example:
+            >>> from langchain_threadmem import MemorySystem
+            >>> system = MemorySystem(embeddings=False)
+            >>> nodes = system.conversation("monday").append("My number is 555.", "Noted.")
+            >>> system.check_erased(system.erase(conversation="monday")).ok
+            True
         """
         return erase.check(self.runtime, receipt)
 
@@ -983,7 +999,7 @@ class MemorySystem:
 
     @verb
     def scrub(self) -> Flow[Scrubbed]:
-        """Write the files of the memory anew, so that they have no bytes of deleted data.
+        """Rewrite the files of the memory without the bytes of deleted data.
 
         `reset`, `remove_session`, `forget(purge=True)` and a checkpointer's `delete_thread` remove rows and
         vectors at once; their bytes stay in the free pages of the database file and in Chroma's files.
@@ -1029,14 +1045,14 @@ class MemorySystem:
         With `sort`, the conversations of the file without branches are then sorted into threads, as by
         `ChatMemory.sort`. Until then their metadata has `"sorted": False`, also after an import without
         `sort`; a later call sorts them. A sorted conversation is sorted again only if a later export adds
-        messages, and messages stay that a person has placed.
+        messages, and messages that a person has placed stay.
 
         Args:
             path: The file, or the ZIP archive of an export with `conversations.json`.
             format: "chatgpt", "claude", "langchain", "llamabot", "memforest", "messages" (of OpenAI or
-                Anthropic, as JSON or JSON Lines) or "sql_history"; by default that of the contents.
+                Anthropic, as JSON or JSON Lines) or "sql_history"; by default detected from the contents.
             on_progress: Called after each batch with the bytes that were read and the size of the file.
-            skip_bad: Whether to go on after a line or an item that cannot be imported.
+            skip_bad: Whether to skip lines and items that cannot be imported.
             sort: Whether to sort conversations without branches into threads, once the file is imported.
             on_sort: Called during the sort with the number of sorted messages and the number of all.
 
@@ -1046,7 +1062,7 @@ class MemorySystem:
 
         Raises:
             InputError: The format is unknown, or a line or an item cannot be imported; the error names its
-                number, and what precedes it is imported.
+                number, and the items before it are imported.
             PersistenceError: The file cannot be read.
 
         Example:
@@ -1068,14 +1084,17 @@ class MemorySystem:
     def flush(self, progress: Progress | None = None) -> Flow[int]:
         """Embed all messages and summaries without a vector, in all conversations.
 
-        After a change of the embedding model all are embedded anew. An interrupted call keeps its finished
-        batches.
+        After a change of the embedding model, all messages and summaries are embedded again. An interrupted
+        call keeps its finished batches.
 
         Args:
             progress: Called after each conversation with the number of finished conversations and of all.
 
         Returns:
             The number of messages and summaries that were embedded.
+
+        Raises:
+            EmbeddingError: The embedding model failed.
         """
         return flush(self.runtime, on_progress=progress)
 
@@ -1083,7 +1102,7 @@ class MemorySystem:
 
     @verb
     def reindex(self) -> Flow[int]:
-        """Build the vector index over all conversations anew from the vectors in SQL.
+        """Rebuild the vector index over all conversations from the vectors in SQL.
 
         Returns:
             The number of vectors in the index; 0 if vectors are searched in SQL.
@@ -1094,11 +1113,17 @@ class MemorySystem:
 
     @verb
     def verify(self) -> Flow[Verification]:
-        """Check the database, every node of every conversation, the nodes that checkpoints name, and the
-        agreement of the vector index with SQL. Reads all stored data.
+        """Check the database, every node, the references of checkpoints, and the vector index against SQL.
+
+        Reads all stored data.
 
         Returns:
             The result, with `ok` and `problems`; damage is reported, not raised.
+
+        Example:
+            >>> from langchain_threadmem import MemorySystem
+            >>> print(MemorySystem(embeddings=False).verify())
+            0 conversations, 0 nodes: no problems
         """
         return verify_system(self.runtime)
 
@@ -1118,8 +1143,8 @@ class MemorySystem:
             >>> from langchain_threadmem import MemorySystem
             >>> system = MemorySystem(embeddings=False)
             >>> nodes = system.conversation("monday").append("How warm is bread dough?", "About 25 degrees.")
-            >>> found = system.stats()
-            >>> found.conversations, found.messages, found.database.owners
+            >>> stats = system.stats()
+            >>> stats.conversations, stats.messages, stats.database.owners
             (1, 2, 1)
         """
         return statistics(self.runtime)
@@ -1128,9 +1153,9 @@ class MemorySystem:
 
     @verb
     def reset_corrections(self) -> Flow[None]:
-        """Forget what messages that were placed by hand have taught selectors; the messages stay in place.
+        """Reset the changes of selectors by corrections of the owner; the messages stay in place.
 
-        `stats().bias` shows what was learned. `erase` without arguments forgets it too.
+        `stats().bias` shows the changes. `erase` without arguments resets them too.
 
         Example:
             >>> from langchain_threadmem import MemorySystem

@@ -19,7 +19,7 @@ from langchain_threadmem.errors import InputError, PersistenceError
 
 
 def _bounds(given: Any) -> Any:
-    """A range as a pair; TOML has no null, so missing bounds may be left out."""
+    """A range as a pair; TOML has no null, so missing bounds may be omitted."""
     if given is None:
         return None, None
     return [*given, None, None][:2] if isinstance(given, list | tuple) and len(given) < 2 else given
@@ -75,10 +75,10 @@ class MemorySettings(BaseModel):
     """The share of the forgettable units that one pass forgets, from 0 to 1."""
 
     max_group_size: Annotated[Count, Field(ge=2)] = 60
-    """The largest number of units that one summary covers."""
+    """The maximum number of units that one summary covers."""
 
     max_token_count: Count = 2000
-    """The largest number of tokens of the units that one summary covers."""
+    """The maximum number of tokens of the units that one summary covers."""
 
     stm_capacity: Count = 200
     """The capacity of short-term memory, in units."""
@@ -92,7 +92,7 @@ class MemorySettings(BaseModel):
     # numbers, the removal of a message requires new vectors of the messages after it.
 
     k_limit: Count = 5
-    """The largest number of hits of a query, without their neighbours."""
+    """The maximum number of hits of a query, without their neighbours."""
 
     search_range: Range = (None, None)
     """The lowest and the highest cosine similarity of a hit; `None` for no bound. Without bounds, a query

@@ -134,7 +134,7 @@ def trees_of(conn: Conn, keys: Iterable[int]) -> set[int]:
 
 
 def summaries_of(conn: Conn, trees: Iterable[int]) -> dict[int, int]:
-    """The keys of the summaries of conversations, by tree; conversations without a summary are left out."""
+    """The keys of the summaries of conversations, by tree; conversations without a summary are omitted."""
     return dict(conn.all(_SUMMARIES, json.dumps(list(trees))))
 
 

@@ -197,8 +197,7 @@ def plan(
     parent: int | Planned | None = after
     below: int | Planned | None = home  # the home of `parent`; `None` in a former version
     # For clause 2: the stored versions of `parent` if this plan adds a new version of it, and the nodes whose
-    # children move under `parent`. Of the versions these are the ones at its place; others could make a
-    # circle.
+    # children move under `parent`. Only versions at its place, since others could form a circle.
     versions: Set[int] = frozenset()
     beside: Set[int] = frozenset()
     after_system = False  # whether `parent` is a new version of a system message
@@ -302,7 +301,7 @@ def spans(
     above = [joined[-1][1] if joined else -1, *(place[0] for place in placed)]
     starts = [n for n, place in enumerate(placed) if place[1] != above[n]]
     ends = [*starts, len(placed)]
-    if joined:  # The last span may go on.
+    if joined:  # The last span may continue.
         joined[-1] = (joined[-1][0], above[ends[0]])
     return joined + [(above[first + 1], above[end]) for first, end in pairwise(ends)]
 

@@ -113,7 +113,9 @@ def _forget_message(options: argparse.Namespace, system: MemorySystem) -> tuple[
 
 def _erase(options: argparse.Namespace) -> int:
     if options.everything == (options.conversation is not None or options.before is not None):
-        raise InputError("pass what to erase: a conversation, --before TIME or both, or --everything alone")
+        raise InputError(
+            "name the data to erase: a conversation, --before TIME or both, or --everything alone"
+        )
     before = None if options.before is None else _time(options.before)
     with open_memory(options) as system:
         if options.conversation is not None and not _has_trees(system, options.conversation):

@@ -120,7 +120,7 @@ class Played(NamedTuple):
 def play(
     memory: ChatMemory, turns: Iterable[Turn], after_each: Callable[[], object], topics: Sequence[str] = ()
 ) -> Played:
-    """Append turns as a chat program does, and count what a model would read.
+    """Append turns as a chat program does, and count the tokens that a model would read.
 
     Args:
         memory: The memory that the turns are appended to.

@@ -45,7 +45,7 @@ def register(commands: Commands) -> None:
         database=None,
         json="the counts and the differences",
     )
-    importing.add_argument("source", metavar="FROM", help="a SQLite file or a URL; opened read-only")
+    importing.add_argument("source", metavar="FROM", help="an SQLite file or a URL; opened read-only")
     importing.add_argument("target", metavar="TO", help="a file or a URL; created if it does not exist")
     importing.add_argument(
         "--thread", metavar="ID", nargs="+", action="extend", default=[], help="threads to copy; default: all"

@@ -39,7 +39,9 @@ def check_model(model: Model) -> Model:
         InputError: The argument is neither a name nor a chat model.
     """
     if not (isinstance(model, str) or hasattr(model, "invoke")):
-        raise InputError(f"{model!r} is no chat model; pass a BaseChatModel or the name of an OpenAI model")
+        raise InputError(
+            f"{model!r} is not a chat model; pass a BaseChatModel or the name of an OpenAI model"
+        )
     return model
 
 

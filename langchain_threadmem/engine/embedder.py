@@ -38,7 +38,7 @@ class Embedder:
     def __init__(self, embeddings: Embeddings | Literal[False] | None, remember: int = REMEMBERED) -> None:
         if embeddings is not None and embeddings is not False and not _embeds(embeddings):
             raise InputError(
-                f"{embeddings!r} is no embedding model; pass a LangChain Embeddings object such as "
+                f"{embeddings!r} is not an embedding model; pass a LangChain Embeddings object such as "
                 "OpenAIEmbeddings(), None for the local model, or False for none"
             )
         self._configured = embeddings

@@ -1,8 +1,8 @@
 """Flows: generators of steps, and the drivers that run a flow sync or async.
 
 A flow yields steps in order, and each step has a sync and an async implementation, so a verb is written once.
-An `Sql` step is one transaction. A flow holds plain values between its steps, so no transaction is open while
-a model answers. A `snapshot` reads one state of the database in several steps.
+An `Sql` step is one transaction. A flow has only plain values between its steps, so no transaction is open
+while a model answers. A `snapshot` reads one state of the database in several steps.
 
 An example: `conversations_of` is a flow, and `run` and `arun` drive it to its result.
 
@@ -234,7 +234,7 @@ def _refused(flow: Steps[Any]) -> DriverError:
 
 def _no_step(step: object) -> DriverError:
     return DriverError(
-        f"a flow yielded {step!r}, which is no step; write `yield from` before a flow or a step"
+        f"a flow yielded {step!r}, which is not a step; write `yield from` before a flow or a step"
     )
 
 

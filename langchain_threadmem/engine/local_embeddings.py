@@ -207,7 +207,7 @@ class LocalEmbeddings(Embeddings):
             An array of shape `(len(texts), 384)` whose rows have length 1.
 
         Raises:
-            InputError: `texts` is a string, or an item is no string.
+            InputError: `texts` is a string, or an item is not a string.
             EmbeddingError: The model files are missing, or cannot be run.
 
         Example:
@@ -239,7 +239,7 @@ def check_texts(texts: Sequence[str]) -> None:
     """Refuse texts that are not a sequence of strings.
 
     Raises:
-        InputError: `texts` is a string, or an item is no string.
+        InputError: `texts` is a string, or an item is not a string.
     """
     if isinstance(texts, str):
         raise InputError(f"texts is a sequence of strings, not the string {texts!r}; use [text]")

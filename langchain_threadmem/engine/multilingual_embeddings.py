@@ -76,7 +76,7 @@ class MultilingualEmbeddings(Embeddings):
         """Embed texts as the rows of an array of shape `(len(texts), 512)`, each of length 1.
 
         Raises:
-            InputError: `texts` is a string, or an item is no string.
+            InputError: `texts` is a string, or an item is not a string.
         """
         import numpy as np
 

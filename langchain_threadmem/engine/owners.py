@@ -131,7 +131,7 @@ def owner_of_run(owner: OwnerOfRun, run: Run) -> str:
         )
         raise OwnerRequiredError(f"the run has no owner: {missing}; {_NEXT}")
     if isinstance(value, bool) or not isinstance(value, str | int):
-        raise OwnerRequiredError(f"the run has no owner: {value!r} is no name of one; {_NEXT}")
+        raise OwnerRequiredError(f"the run has no owner: {value!r} is not the name of an owner; {_NEXT}")
     return str(value)
 
 

@@ -179,7 +179,7 @@ class Resources(forking.Forkable):
         """
         if not (callable(getattr(cipher, "encrypt", None)) and callable(getattr(cipher, "decrypt", None))):
             raise InputError(
-                f"{cipher!r} is no cipher; pass an object with encrypt() and decrypt(), such as "
+                f"{cipher!r} is not a cipher; pass an object with encrypt() and decrypt(), such as "
                 "EncryptedSerializer.from_pycryptodome_aes(...).cipher"
             )
         if self.seal is None:

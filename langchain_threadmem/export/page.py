@@ -178,7 +178,7 @@ def to_svg(nodes: Sequence[ConversationNode], *, max_nodes: int = 200, active: i
 
     Args:
         nodes: Nodes of one conversation, in any order; a node whose parent is missing becomes a root.
-        max_nodes: Largest number of messages. The newest messages are drawn; the number of the others is
+        max_nodes: Maximum number of messages. The newest messages are drawn; the number of the others is
             shown.
         active: Id of the tip of the active thread, which gets a ring.
 

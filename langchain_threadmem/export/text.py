@@ -62,11 +62,11 @@ def to_mermaid(
         max_content_length: Characters of the content to show.
         role: Show messages of this role only ("user" or "human", "assistant" or "ai", "system",
             "tool", "function"), each below its nearest shown ancestor.
-        max_text_size: Largest number of characters of the diagram; `None` for no limit. The default is
+        max_text_size: Maximum number of characters of the diagram; `None` for no limit. The default is
             Mermaid's, 50,000, beyond which GitHub and Jupyter draw nothing. If the diagram would be larger,
             it shows the newest messages and the number of the others; `to_mermaid_parts` shows all messages
             in several diagrams.
-        max_edges: Largest number of edges, with the same effect; Mermaid's default is 500.
+        max_edges: Maximum number of edges, with the same effect; Mermaid's default is 500.
 
     Returns:
         `graph TD`, then a line for each node, each edge and the style of each node, and a text colour that
@@ -118,8 +118,8 @@ def to_mermaid_parts(
         show_summaries: As for `to_mermaid`.
         max_content_length: As for `to_mermaid`.
         role: As for `to_mermaid`.
-        max_text_size: Largest number of characters of a diagram; `None` for no limit.
-        max_edges: Largest number of edges of a diagram; `None` for no limit.
+        max_text_size: Maximum number of characters of a diagram; `None` for no limit.
+        max_edges: Maximum number of edges of a diagram; `None` for no limit.
 
     Returns:
         The diagrams; a single diagram if the conversation fits. Successive messages are drawn in the same

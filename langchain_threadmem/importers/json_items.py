@@ -166,7 +166,7 @@ class _Text:
                     raise InputError(f"the file ends in {position}; get the complete file") from error
                 if not cut:
                     raise InputError(
-                        f"{position} is not JSON: {error.msg}; what follows cannot be read"
+                        f"{position} is not JSON: {error.msg}; the rest of the file cannot be read"
                     ) from error
             except RecursionError as error:
                 raise InputError(f"{position} is nested too deeply") from error

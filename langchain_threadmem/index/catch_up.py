@@ -36,7 +36,7 @@ An exact search of 20,000 vectors takes 1 ms and 30 MB of memory, a search in Ch
 search of 50,000 vectors is still faster. Chroma adds a vector in 0.5 ms, and stores 200 vectors in 600 KB.
 """
 FEW_TO_ADD = 1_000
-"""The maximal number of vectors that a search adds to Chroma, in 0.5 s. More vectors are added in the
+"""The maximum number of vectors that a search adds to Chroma, in 0.5 s. More vectors are added in the
 background; until then all vectors are searched exactly."""
 ADDED_AT_ONCE = 300
 """The number of vectors that are added to Chroma in one step of 0.2 s; an erasure waits for the step."""

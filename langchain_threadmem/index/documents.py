@@ -105,8 +105,8 @@ def document_of(message: BaseMessage, text: str, created: float, language: Langu
     Example:
         >>> from langchain_core.messages import HumanMessage
         >>> from langchain_threadmem.index.language import ENGLISH
-        >>> said = HumanMessage("I read 3 files. Which? ```import csv```", name="Ada")
-        >>> document = document_of(said, said.content, 60.0, ENGLISH)
+        >>> message = HumanMessage("I read 3 files. Which? ```import csv```", name="Ada")
+        >>> document = document_of(message, message.content, 60.0, ENGLISH)
         >>> document.lines(), document.speaker
         ((['i', 'read', '3', 'file', 'which'], ['import', 'csv']), 'ada')
         >>> unpack(document.traits)

@@ -43,7 +43,7 @@ VECTORS_AT_ONCE = 256
 AHEAD_AT_ONCE = 32
 """The number of messages in a background batch; `close` waits for a batch, 0.3 s with the local model."""
 FEW = 2_000
-"""The maximal number of messages that a recall embeds, in 5 to 20 s with the local model; more messages are
+"""The maximum number of messages that a recall embeds, in 5 to 20 s with the local model; more messages are
 embedded in the background."""
 LONGEST_TURN = 32
 """The number of messages before an answer among which its tool calls are found."""

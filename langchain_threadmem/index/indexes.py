@@ -86,7 +86,7 @@ class IndexSettings(SharedComponent):
         """The client of the Chroma server or directory, opened at the first call.
 
         Returns:
-            `None` if another process holds the directory.
+            `None` if another process has the lock of the directory.
         """
         with self._lock:
             if self._client is None:
@@ -105,7 +105,7 @@ class IndexSettings(SharedComponent):
         self._owner = self._owner or owner
         if owner != self._owner:
             raise InputError(
-                f"vectors={index!r} holds the vectors of {self._owner!r}, not those of {owner!r}; pass a "
+                f"vectors={index!r} contains the vectors of {self._owner!r}, not those of {owner!r}; pass a "
                 "directory, the URL of a Chroma server or a Chroma client, which have an index for each owner"
             )
         return index

@@ -26,9 +26,9 @@ from langchain_threadmem.units.queries import OWNED
 
 MOST_PER_WORD = 400
 LONGEST_WORD = 500
-"""The maximal number of letters of a word; PostgreSQL allows 2,046 bytes."""
+"""The maximum number of letters of a word; PostgreSQL allows 2,046 bytes."""
 MOST_BYTES = 500_000
-"""The maximal number of bytes of the words of a node; PostgreSQL allows 1 MB."""
+"""The maximum number of bytes of the words of a node; PostgreSQL allows 1 MB."""
 
 Keys = NDArray[np.int64]
 NO_KEYS: Keys = np.empty(0, np.int64)
@@ -131,7 +131,7 @@ def holding(conn: Conn, words: Sequence[str], scope: Scope, most: int = MOST_PER
         conn: A transaction.
         words: Terms of the language (`index.language`).
         scope: The scope of the search.
-        most: The maximal number of nodes for each word.
+        most: The maximum number of nodes for each word.
     """
     cut = [word[:LONGEST_WORD] for word in words]
     if conn.dialect == "postgresql":
@@ -192,7 +192,7 @@ def _rows(tree_id: int, owner: str, entries: Iterable[Entry]) -> list[tuple[int,
 
 
 def _entered(words: Sequence[str]) -> list[str]:
-    """The distinct words of a node, sorted, up to the maximal size of an entry."""
+    """The distinct words of a node, sorted, up to the maximum size of an entry."""
     distinct = sorted({word[:LONGEST_WORD] for word in words})
     if 4 * sum(map(len, distinct)) < MOST_BYTES:
         return distinct

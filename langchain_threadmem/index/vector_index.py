@@ -170,7 +170,7 @@ class ExactIndex:
         return nearest_among(vectors, vector, most)
 
     def of(self, keys: Sequence[int]) -> dict[int, NDArray[np.float32]]:
-        """The vectors of nodes; nodes without a vector are left out."""
+        """The vectors of nodes; nodes without a vector are omitted."""
         matrix = self.vectors.matrix
         return {key: matrix[row] for key in keys if (row := self.row_of.get(key)) is not None}
 
@@ -316,12 +316,12 @@ def _scrub(directory: Path, probes: Sequence[bytes]) -> str:
             shutil.rmtree(folder)
     files = [path for path in directory.glob(f"{CHROMA_FILE}*") if path.is_file()]
     if any(probe in data for data in map(Path.read_bytes, files) for probe in probes):
-        return f"the vector directory {str(directory)!r}: Chroma's database still holds erased vectors"
+        return f"the vector directory {str(directory)!r}: Chroma's database still contains erased vectors"
     return ""
 
 
 class Claim:
-    """A lock on a directory, which a process holds until it releases the lock or ends.
+    """A lock on a directory, which a process has until it releases the lock or ends.
 
     The lock is an open transaction on a small SQLite file. The operating system releases it on every platform
     when the process ends. Several claims in one process share the lock.
@@ -421,13 +421,15 @@ def chroma_server(url: str) -> Callable[[], ClientAPI]:
     except ValueError:
         host, port = None, None
     if not host or parts.scheme not in ("http", "https"):
-        raise InputError(f"{_SECRET.sub('//***@', url)!r} is no Chroma server; write {form}, or a directory")
+        raise InputError(
+            f"{_SECRET.sub('//***@', url)!r} is not the URL of a Chroma server; write {form}, or a directory"
+        )
     location = f"{parts.scheme}://{host}" + (f":{port}" if port else "")
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
     if parts.path.strip("/") or parts.fragment or set(options) - {"tenant", "database"}:
         raise InputError(
-            f"{_SECRET.sub('//***@', url)!r} says more than where a Chroma server is; write {form}, "
-            "or pass a chromadb.HttpClient"
+            f"{_SECRET.sub('//***@', url)!r} has parts other than host, port, login, tenant and database; "
+            f"write {form}, or pass a chromadb.HttpClient"
         )
     secure = parts.scheme == "https"
     login: dict[str, str] = {}
@@ -452,7 +454,7 @@ def chroma_server(url: str) -> Callable[[], ClientAPI]:
             )
         except Exception as error:  # Chroma raises ValueError here, and errors of its dependencies.
             raise PersistenceError(
-                f"cannot use the Chroma server {location!r}: {error}; is it running, and is the token right?"
+                f"cannot use the Chroma server {location!r}: {error}; check that it is running, and its token"
             ) from error
 
     return connect

@@ -187,7 +187,7 @@ def after_marks(
     Args:
         conn: A transaction.
         model: The embedding model.
-        made: The name of the upper watermarks, up to which vectors are complete.
+        upper: The name of the upper watermarks, up to which vectors are complete.
         name: The name of the lower watermarks, those of an index; an unknown name gives all vectors.
         trees: The trees.
     """
@@ -212,7 +212,7 @@ def dimensions(conn: Conn, owner: str, model: str) -> int | None:
 
 
 def by_keys(conn: Conn, model: str, keys: Sequence[int]) -> dict[int, NDArray[np.float32]]:
-    """The vectors of nodes; nodes without a vector are left out."""
+    """The vectors of nodes; nodes without a vector are omitted."""
     rows = conn.all(_BY_KEYS, json.dumps(keys), model) if keys else []
     opened = ((row[0], _opened(conn, row[1])) for row in rows)
     return {key: np.frombuffer(half, np.float16).astype(np.float32) for key, half in opened if half}

@@ -157,7 +157,18 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
 
     @verb
     def get_tuple(self, config: RunnableConfig) -> Flow[CheckpointTuple | None]:
-        """The checkpoint that a configuration names, by default the latest of the thread."""
+        """The checkpoint that a configuration names, by default the latest of the thread.
+
+        Args:
+            config: Names the thread and, if they are given, the namespace and the checkpoint.
+
+        Returns:
+            The checkpoint; `None` if it does not exist.
+
+        Raises:
+            PersistenceError: The checkpoint is damaged.
+            EncryptionError: The checkpoint is encrypted with another key.
+        """
         thread, checkpoint = _thread(config), _checkpoint_id(config)
         snapshot = yield from load.get(self._archive, thread, _ns(config), checkpoint)
         if snapshot is None:
@@ -177,7 +188,7 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
     ) -> Iterator[CheckpointTuple]:
         """Checkpoints, the newest first, read page by page.
 
-        A damaged checkpoint is left out; a warning in the log names it.
+        A damaged checkpoint is omitted; a warning in the log names it.
 
         Args:
             config: A thread, with or without a namespace or a checkpoint; `None` for all threads of this
@@ -234,7 +245,13 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> Flow[RunnableConfig]:
-        """Store a checkpoint; the same checkpoint is stored once.
+        """Store a checkpoint, or replace the checkpoint with the same id.
+
+        Args:
+            config: Names the thread, the namespace and the parent checkpoint.
+            checkpoint: The checkpoint.
+            metadata: The metadata.
+            new_versions: The channels whose values have changed, with their versions.
 
         Returns:
             The configuration that names the checkpoint, with the other fields of `configurable`, such as the
@@ -259,7 +276,14 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
     def put_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> Flow[None]:
-        """Store pending writes of a task; the same writes are stored once."""
+        """Store pending writes of a task; a stored write is replaced only in LangGraph's special channels.
+
+        Args:
+            config: Names the checkpoint.
+            writes: Channels and values.
+            task_id: The task.
+            task_path: The path of the task.
+        """
         checkpoint = str(config["configurable"]["checkpoint_id"])
         return save.put_writes(
             self._archive, _thread(config), _ns(config), checkpoint, writes, task_id, task_path
@@ -269,9 +293,12 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
 
     @verb
     def delete_thread(self, thread_id: str) -> Flow[None]:
-        """Remove a thread for good: its checkpoints and its whole conversation, with words and vectors.
+        """Delete a thread: its checkpoints and its whole conversation, with words and vectors.
 
         The bytes stay in the free space of the files until `MemorySystem.scrub`.
+
+        Args:
+            thread_id: The thread.
         """
         return erase(self._runtime, _name(thread_id))
 
@@ -279,10 +306,13 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
 
     @verb
     def delete_for_runs(self, run_ids: Sequence[str]) -> Flow[None]:
-        """Take back runs: remove their checkpoints, and undo their changes of the conversation.
+        """Delete the checkpoints of runs, and undo the changes of these runs to the conversation.
 
-        Messages that only these runs have stored are superseded; messages that they have superseded are live
-        again.
+        Messages that only these runs have stored are superseded; messages that the runs have superseded
+        become live again.
+
+        Args:
+            run_ids: The ids of the runs.
         """
         return maintenance.delete_for_runs(self._archive, run_ids)
 
@@ -291,6 +321,10 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
     @verb
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> Flow[None]:
         """Copy a thread with all its checkpoints and its whole conversation.
+
+        Args:
+            source_thread_id: The thread.
+            target_thread_id: The new thread.
 
         Raises:
             InputError: The target is not empty.
@@ -435,7 +469,7 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
 
 def _check_message(message_id: str) -> None:
     if not isinstance(message_id, str):
-        raise InputError(f"message_id={message_id!r} is no text; pass the id of a message")
+        raise InputError(f"message_id={message_id!r} is not text; pass the id of a message")
 
 
 def _name(thread: Any) -> str:

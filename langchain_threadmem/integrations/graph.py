@@ -110,7 +110,7 @@ def select_thread_node(
         on_select: "apply" puts a message in the place that the selector chooses. With "suggest" it continues
             the active thread, and another place is suggested in the event and in the state key `suggestion`;
             `place` of the conversation accepts it.
-        suggest_at: The least probability of a suggestion, 0 to 1. Without probabilities (language models,
+        suggest_at: The minimum probability of a suggestion, 0 to 1. Without probabilities (language models,
             functions) each other place is suggested.
         **options: As for `ChatMemory`: `single_tree`, `on_selection_failure`, a `window`, which limits the
             earlier turns in `messages`, `heal`, and `cover` and `cover_tokens`, which add turns of other
@@ -189,7 +189,7 @@ def recall_node(
         system: The system of the conversations.
         n_results: Maximum number of messages and summaries.
         scope: The other threads of the "conversation", or also the other conversations of the "owner".
-        min_similarity: The lowest cosine of a hit; without embeddings a hit must share a word.
+        min_similarity: The minimum cosine of a hit; without embeddings a hit must share a word.
         messages_key: The state key of the list.
         conversation_id: As for `select_thread_node`.
         owner: As for `select_thread_node`.
@@ -246,14 +246,14 @@ def create_threaded_chat(
         model: A chat model, or the name of a model for `ChatOpenAI`.
         system: The system of the conversations.
         selector: Selects the thread; by default `SemanticNodeSelector`.
-        ask: The maximal share of messages, 0 to 1, for which the model is also asked which thread they
+        ask: The maximum share of messages, 0 to 1, for which the model is also asked which thread they
             continue: the messages of which the semantic selector is unsure, as for `LLMNodeSelector`. A
             question takes one call, whose answer is not streamed.
         window: The part of the thread for the model: a `MessageWindow`, a `TokenWindow`, or a function from a
             list of messages to a list of messages. The system prompt and recalled text are not counted.
         recall: Maximum number of recalled messages and summaries of other threads; 0 for none.
         scope: The other threads of the "conversation", or also the other conversations of the "owner".
-        min_similarity: The lowest cosine of a hit; without embeddings a hit must share a word.
+        min_similarity: The minimum cosine of a hit; without embeddings a hit must share a word.
         system_prompt: The text of the first system message.
         conversation_id: As for `select_thread_node`.
         checkpointer: Any LangGraph checkpointer; `None` for none, since the conversation is in `system`.

@@ -200,7 +200,7 @@ class WindowChatMemory:
     def set(self, messages: Iterable[MessageLikeRepresentation]) -> None:
         """Replace all messages, for example after a summary, with one write of the store.
 
-        Messages outside of the window are left out; of several system messages the first is stored.
+        Messages outside of the window are omitted; of several system messages the first is stored.
 
         Raises:
             InputError: There are no messages; `clear()` empties a memory.
@@ -209,7 +209,7 @@ class WindowChatMemory:
             messages = [messages]
         converted = [] if messages is None else messages_of(list(messages), copies=False)
         if not converted:
-            raise InputError(f"messages={messages!r} holds no message; use clear() to empty a memory")
+            raise InputError(f"messages={messages!r} contains no message; use clear() to empty a memory")
         with self._lock:
             self.store.update_messages(self.id, self._window.fitted(converted, self._window.limit(self.id)))
 
@@ -384,7 +384,7 @@ def _store(store: ChatMemoryStore | MemorySystem | None, memory_id: Hashable) ->
         return SystemChatMemoryStore(store)
     if not all(callable(getattr(store, f"{verb}_messages", None)) for verb in ("get", "update", "delete")):
         raise InputError(
-            f"store={store!r} is no store; pass a ChatMemoryStore, a MemorySystem, "
+            f"store={store!r} is not a store; pass a ChatMemoryStore, a MemorySystem, "
             "or an object with get_messages, update_messages and delete_messages"
         )
     return store

@@ -98,13 +98,13 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
         system: The system of the conversations.
         selector: Selects the thread of a human message; by default `SemanticNodeSelector`.
         model: The chat model for `ask`, or the name of a model for `ChatOpenAI`; usually the agent's model.
-        ask: The maximal share of messages, 0 to 1, for which `model` is asked which thread they continue, as
+        ask: The maximum share of messages, 0 to 1, for which `model` is asked which thread they continue, as
             for `create_threaded_chat`.
         window: The part of the thread for the model: a `MessageWindow`, a `TokenWindow`, or a function from a
             list of messages to a list of messages. The system prompt and recalled text are not counted.
         recall: Maximum number of recalled messages and summaries of other threads; 0 for none.
         scope: The other threads of the "conversation", or also the other conversations of the "owner".
-        min_similarity: The lowest cosine of a hit; without embeddings a hit must share a word.
+        min_similarity: The minimum cosine of a hit; without embeddings a hit must share a word.
         rewrite: Whether the state's own `messages` are reduced to the active thread.
         conversation_id: The conversation, or a function from the run's configuration to its name; by default
             the `thread_id`.
@@ -151,7 +151,7 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
         super().__init__()
         if not hasattr(recall, "__index__") or recall < 0:
             raise InputError(
-                f"recall={recall!r} is no number from 0 up; pass the number of messages, 0 for none"
+                f"recall={recall!r} is not an integer of at least 0; pass the number of messages, 0 for none"
             )
         chosen = selector_of(selector, model, ask)
         self._conversations = RunConversations(system, conversation_id, chosen, owner, **options)

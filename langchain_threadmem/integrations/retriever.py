@@ -42,7 +42,7 @@ class RetrieverOptions(TypedDict, total=False):
 
 
 class ThreadMemRetriever(BaseRetriever):
-    """Retrieves messages and summaries that fit a query, as documents, the best first.
+    """Retrieves messages and summaries that match a query, as documents, the best first.
 
     The `page_content` is the text of a message, after the texts of `context_depth` ancestors, or of a
     summary. The metadata are `conversation_id`, `node_id`, `message_id`, `role`, `time` (ISO 8601), `score`,
@@ -51,8 +51,8 @@ class ThreadMemRetriever(BaseRetriever):
     Example:
         >>> memory = ChatMemory(embeddings=False)
         >>> nodes = memory.append("How do I read CSV files?", "Use pandas.read_csv.")
-        >>> found = ThreadMemRetriever(memory=memory, k=1).invoke("csv")[0]
-        >>> found.page_content, found.metadata["node_id"], found.metadata["why"]
+        >>> document = ThreadMemRetriever(memory=memory, k=1).invoke("csv")[0]
+        >>> document.page_content, document.metadata["node_id"], document.metadata["why"]
         ('How do I read CSV files?', 1, 'shares csv')
     """
 

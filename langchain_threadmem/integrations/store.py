@@ -241,7 +241,7 @@ def _index(system: MemorySystem, index: Any) -> Index | None:
     if not isinstance(fields, list | tuple) or not all(isinstance(field, str) for field in fields):
         raise InputError(f'the fields of an index are a list of paths like ["text"], not {fields!r}')
     if dims is not None and (not isinstance(dims, int) or dims < 1):
-        raise InputError(f"the dims of an index are a whole number from 1 up, not {dims!r}")
+        raise InputError(f"the dims of an index are an integer of at least 1, not {dims!r}")
     if index.get("distance_type", "cosine") != "cosine":
         raise InputError(f"the distance is cosine, not {index['distance_type']!r}; leave distance_type out")
     if index.get("embed") is None:

@@ -232,7 +232,9 @@ def read_thread_tool(
     """
     check_memory(memory, conversation_id, None, owner)
     if not isinstance(max_tokens, int) or max_tokens < 1:
-        raise InputError(f"max_tokens={max_tokens!r} is no number of tokens; pass a whole number from 1 up")
+        raise InputError(
+            f"max_tokens={max_tokens!r} is not a number of tokens; pass an integer of at least 1"
+        )
 
     def read(memory: Memory, call: Call, message: MessageRef, conversation: str | None = None) -> Flow[str]:
         chosen = yield from _existing(memory, conversation_id, conversation)
@@ -552,4 +554,4 @@ def _refusal(name: str, node: ConversationNode, arguments: Mapping[str, Any]) ->
             return None
         case {"decisions": [{"type": "reject", **rest}]}:
             return str(rest.get("message") or "The user refused: the message is not forgotten.")
-    raise InputError(f"nothing is forgotten: the answer of the human, {answer!r}, is no decision")
+    raise InputError(f"nothing is forgotten: the answer of the human, {answer!r}, is not a decision")

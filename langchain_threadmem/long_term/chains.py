@@ -21,7 +21,7 @@ Place = tuple[str | None, str | None, int, str]
 
 
 class UnitHit(NamedTuple):
-    """A unit that fits a query.
+    """A unit that matches a query.
 
     Attributes:
         key: The key of the node; for an external text the name of its collection and its id.

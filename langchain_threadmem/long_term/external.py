@@ -27,7 +27,7 @@ SOURCE = "external"
 """The source of a unit without a source in its metadata."""
 WORDS_AT_ONCE = 8
 FEWEST = 64
-"""The minimal number of texts that are compared by cosine, since the collection may use another distance."""
+"""The minimum number of texts that are compared by cosine, since the collection may use another distance."""
 
 
 class ExternalUnit(NamedTuple):
@@ -102,7 +102,7 @@ class ExternalCollection:
         return self._units(result["ids"], result["documents"], result["metadatas"])
 
     def named(self, ids: Sequence[str]) -> list[MemoryUnit]:
-        """Texts by id; unknown ids are left out."""
+        """Texts by id; unknown ids are omitted."""
         if not ids:
             return []
         result = self._call("get", ids=list(dict.fromkeys(ids)), include=["documents", "metadatas"])

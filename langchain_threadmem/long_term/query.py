@@ -72,7 +72,7 @@ class Question:
         text: The text of the query, or `None`.
         vector: The unit vector of the query, or `None` to embed the text.
         condition: The condition on units.
-        k: The maximal number of core hits.
+        k: The maximum number of core hits.
         within: The lowest and the highest cosine of a hit.
         context: Whether hits are returned with their neighbours.
         keep: Whether other hits are added to short-term memory.
@@ -135,7 +135,7 @@ def question(runtime: Runtime, settings: MemorySettings, text: str | None, optio
     threshold = values.get("threshold_for_stm_before_ltm", settings.stm_threshold)
     if not _is_number(threshold):
         raise InputError(
-            f"threshold_for_stm_before_ltm={threshold!r} is no number; pass a cosine such as 0.8"
+            f"threshold_for_stm_before_ltm={threshold!r} is not a number; pass a cosine such as 0.8"
         )
     if not is_whole(k_limit, 0):
         raise InputError(f"k_limit={k_limit!r} is not an integer of at least 0")
@@ -211,7 +211,7 @@ def _range(value: object) -> Range:
     lambda chains: {telemetry.COUNT: sum(map(len, chains))},
 )
 def query(runtime: Runtime, question: Question) -> Flow[list[list[MemoryUnit]]]:
-    """The units that fit a question, as chains, the best first."""
+    """The units that match a question, as chains, the best first."""
     if not question.k:
         return []
     visits = runtime.get(Visits)

@@ -34,7 +34,7 @@ V = TypeVar("V")
 
 
 class Hit(NamedTuple, Generic[K]):
-    """A unit that fits a query, and its score."""
+    """A unit that matches a query, and its score."""
 
     key: K
     score: float
@@ -55,7 +55,7 @@ class ShortTermMemory(LruCache[K, _Entry[V]], Generic[K, V]):
     A search of 200 units takes about 20 µs, of 5,000 units about 1 ms (384 dimensions).
 
     Args:
-        capacity: The maximal number of units, at least 1.
+        capacity: The maximum number of units, at least 1.
         text_of: A function that returns the text of a unit.
 
     Raises:
@@ -127,7 +127,7 @@ class ShortTermMemory(LruCache[K, _Entry[V]], Generic[K, V]):
 
         Args:
             vector: A unit vector.
-            most: The maximal number of hits.
+            most: The maximum number of hits.
             within: The lowest and the highest cosine of a hit.
             condition: The condition on units.
 
@@ -155,7 +155,7 @@ class ShortTermMemory(LruCache[K, _Entry[V]], Generic[K, V]):
 
         Args:
             question: The question.
-            most: The maximal number of hits.
+            most: The maximum number of hits.
             document_of: A function that returns the document of a unit; called once for each unit.
             condition: The condition on units.
         """
@@ -229,7 +229,7 @@ class ShortTermMemory(LruCache[K, _Entry[V]], Generic[K, V]):
 
 def _checked(capacity: int) -> int:
     if not is_whole(capacity, 1):
-        raise InputError(f"the capacity of short-term memory is a whole number from 1 up, not {capacity!r}")
+        raise InputError(f"the capacity of short-term memory is an integer of at least 1, not {capacity!r}")
     return capacity
 
 

@@ -35,9 +35,9 @@ from langchain_threadmem.units.queries import read_units
 from langchain_threadmem.units.unit import MemoryUnit
 
 FEWEST_CANDIDATES = 64
-"""The minimal number of candidates by words, and by vectors, in long-term memory."""
+"""The minimum number of candidates by words, and by vectors, in long-term memory."""
 FEW = 2000
-"""The maximal number of units that may meet a filter and are all scored."""
+"""The maximum number of units that may meet a filter and are all scored."""
 CANDIDATES_PER_HIT = 8
 """The number of texts of an external collection that are read for each hit of a query with a filter."""
 NO_VECTOR = np.empty(0, np.float32)

@@ -49,7 +49,7 @@ def text_of_calls(message: BaseMessage, before: str = "") -> str:
     search term names the subject of a turn, while a complete result would outweigh the answer.
 
     Args:
-        message: A message; one without calls, which is no result either, adds nothing.
+        message: A message. A message that is neither a call nor a result adds nothing.
         before: The text of the earlier messages of the turn.
 
     Example:

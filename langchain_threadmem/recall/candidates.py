@@ -59,9 +59,9 @@ def by_words(
         runtime: The owner's memory.
         tree: The conversation to search; `None` for all conversations of the owner.
         query: The query.
-        most: The maximal number of candidates.
+        most: The maximum number of candidates.
         now: The current time, in seconds since 1970.
-        each: The maximal length of a posting list; longer lists are cut to the newest messages.
+        each: The maximum length of a posting list; longer lists are cut to the newest messages.
     """
     scope = lexicon.Scope(runtime.owner, tree)
     name = runtime.get(Indexes).lexicon

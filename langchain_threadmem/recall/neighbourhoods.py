@@ -31,7 +31,7 @@ def likely_keys(
     Args:
         lists: For each term, the keys of the messages that contain it.
         weights: The weight of each term.
-        most: The maximal number of keys.
+        most: The maximum number of keys.
         position_bits: The number of low bits of a key that are its position in its segment. Messages of
             different segments are not neighbours.
 

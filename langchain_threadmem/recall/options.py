@@ -51,7 +51,7 @@ class Conditions(TypedDict, total=False):
 
 
 class Reranker(Protocol):
-    """Scores how well texts answer a query, such as a cross-encoder; `arerank` is an optional async twin."""
+    """Scores how well texts answer a query, such as a cross-encoder; `arerank` is an optional async form."""
 
     def rerank(self, query: str, texts: Sequence[str]) -> Sequence[float]:
         """A score for each text; higher is better."""
@@ -62,7 +62,7 @@ class RecallOptions:
     """The conditions and limits of a recall.
 
     Attributes:
-        n_results: The maximal number of hits.
+        n_results: The maximum number of hits.
         scope: The active "thread", the "conversation", or all conversations of the "owner".
         include_superseded: Whether edited, regenerated and moved messages may be hits.
         speaker: Only messages whose speaker (`message.name`) has one of the words of this name.
@@ -151,7 +151,7 @@ class RecallOptions:
 
     @property
     def narrow(self) -> bool:
-        """Whether a condition may exclude most messages that fit the query."""
+        """Whether a condition may exclude most messages that match the query."""
         options = (self.speaker, self.role, self.since, self.until, self.condition)
         return self.scope == "thread" or any(option is not None for option in options)
 

@@ -2,10 +2,10 @@
 
 A message is understood only within its turn, so whole turns are packed: the turn of each hit, the best hit
 first, and then, as far as the budget allows, the turns above it in its thread. Messages in the window of the
-conversation are left out, and each message is packed once. A turn that exceeds the budget is skipped; a
+conversation are omitted, and each message is packed once. A turn that exceeds the budget is skipped; a
 smaller turn of a later hit may be packed.
 
-A summary is packed alone. It is left out if the window or the pack contains all of its messages. The messages
+A summary is packed alone. It is omitted if the window or the pack contains all of its messages. The messages
 of a packed summary are packed as well, since they contain more detail.
 """
 
@@ -29,7 +29,7 @@ from langchain_threadmem.tree.nodes import NodeRow
 from langchain_threadmem.tree.rows import nodes_of
 
 LONGEST_TURN = 64
-"""The maximal number of messages after a hit that are packed with it."""
+"""The maximum number of messages after a hit that are packed with it."""
 
 
 def packed(
@@ -44,9 +44,9 @@ def packed(
     Args:
         conversation: The conversation that the recall was called on.
         hits: The hits, the best first.
-        depth: The maximal number of messages above a hit's turn.
+        depth: The maximum number of messages above a hit's turn.
         max_tokens: The budget, as `langchain_core.messages.utils.count_tokens_approximately` counts tokens.
-        shown: Ids of the messages in the window of the conversation, which are left out.
+        shown: Ids of the messages in the window of the conversation, which are omitted.
     """
     owner = conversation.runtime.owner
 
@@ -126,7 +126,7 @@ def adds_nothing(
         conversation: The conversation that the recall was called on.
         summary: The summary.
         shown: Ids of the messages of this conversation that the model sees.
-        taken: Keys of other messages that the model sees.
+        packed_keys: Keys of other messages that the model sees.
     """
     covers, owner = summary.why.covers, conversation.runtime.owner
     if covers is None or covers.messages > len(shown) + len(packed_keys):

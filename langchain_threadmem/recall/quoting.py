@@ -3,7 +3,7 @@
 Stored text may contain instructions of any author, and a model cannot distinguish a quotation from an
 instruction. So recalled text is quoted inside tags that name its role, time and conversation, and no text can
 close its tag: every `<`, and every character that looks like `<`, is replaced by `&lt;`. A block is made for
-one model call and never stored; `messages.quoting.is_made_up` recognizes it.
+one model call and never stored; `messages.quoting.is_made_up` detects it.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ def recalled(hit: Recollection) -> Recalled:
 
     Example:
         >>> hit = Recollection(ConversationNode(7, HumanMessage("Buy tea")), 1.0, conversation_id="home")
-        >>> found = recalled(hit)
-        >>> found["node_id"], found["text"], found["time"]
+        >>> values = recalled(hit)
+        >>> values["node_id"], values["text"], values["time"]
         (7, 'Buy tea', '1970-01-01T00:00:00+00:00')
     """
     node = hit.node
@@ -83,7 +83,7 @@ def fenced(hits: Sequence[Recalled], *, longest: int = _LONGEST) -> str:
 
     Args:
         hits: The recalled messages, in the order of the block.
-        longest: The maximal length of each text in characters; longer texts are cut.
+        longest: The maximum length of each text in characters; longer texts are cut.
 
     Returns:
         The block; an empty text without recalled messages. No text in the block can open or close a tag.

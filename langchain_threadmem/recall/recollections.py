@@ -30,7 +30,7 @@ class ThreadRows(NamedTuple):
 
 
 def recollections(runtime: Runtime, hits: Sequence[Hit[int]], depth: int) -> Flow[dict[int, Recollection]]:
-    """The recollections of hits, by key, in the order of the hits; hits that no longer exist are left out.
+    """The recollections of hits, by key, in the order of the hits; hits that no longer exist are omitted.
 
     Args:
         runtime: The owner's memory.

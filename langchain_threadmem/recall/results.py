@@ -25,7 +25,7 @@ class Covers:
         >>> str(Covers(12, EPOCH, EPOCH))
         'summary of 12 messages from 1970-01-01'
         >>> str(Covers(1, EPOCH, datetime(1970, 3, 1), stale=True))
-        'summary of 1 message from 1970-01-01 to 1970-03-01, written before some changed'
+        'summary of 1 message from 1970-01-01 to 1970-03-01, written before a message changed'
     """
 
     messages: int
@@ -39,7 +39,7 @@ class Covers:
             [
                 f"summary of {self.messages} message{'s' * (self.messages != 1)} from {first}",
                 f" to {last}" if last != first else "",
-                ", written before some changed" if self.stale else "",
+                ", written before a message changed" if self.stale else "",
             ]
         )
 
@@ -63,7 +63,7 @@ class Why:
         >>> str(Why(terms=("csv", "read"), lexical=0.9, similarity=0.71, person="ada"))
         'shares csv, read; similarity 0.71; said by ada'
         >>> str(Why(neighbours=0.8, date=1.0))
-        'beside messages that fit; said at the time'
+        'next to messages that match; said at the named time'
     """
 
     terms: Sequence[str] = ()
@@ -81,11 +81,11 @@ class Why:
         if self.similarity is not None:
             parts.append(f"similarity {self.similarity:.2f}")
         if self.neighbours > 0 and not self.terms:
-            parts.append("beside messages that fit")
+            parts.append("next to messages that match")
         if self.person:
             parts.append(f"said by {self.person}")
         if self.date:
-            parts.append("said at the time" if self.date == 1 else "said near the time")
+            parts.append("said at the named time" if self.date == 1 else "said near the named time")
         return "; ".join(parts) or "among the most recent"
 
 

@@ -27,7 +27,7 @@ GROWTH = 8
 
 
 class Hit(NamedTuple, Generic[K]):
-    """A message, a summary or an external text that fits a query.
+    """A message, a summary or an external text that matches a query.
 
     Attributes:
         key: The key of the node; for an external text its collection and id.
@@ -66,7 +66,7 @@ class Source(Protocol[K, T_co]):
         """
 
     def read(self, hits: Sequence[Hit[K]]) -> Flow[Mapping[K, T_co]]:
-        """The values of hits, by key; hits that no longer exist are left out."""
+        """The values of hits, by key; hits that no longer exist are omitted."""
 
 
 def search(
@@ -80,7 +80,7 @@ def search(
 
     Args:
         source: The source.
-        most: The maximal number of hits.
+        most: The maximum number of hits.
         condition: The condition on the values.
         within: The lowest and the highest cosine; with a bound, only texts with a cosine are hits.
         excluded: The keys that may not be hits.

@@ -44,9 +44,9 @@ READ_WHOLE = 20_000
 """The number of messages from which only candidates are scored. A cached message takes 80 bytes plus its
 terms."""
 FEWEST_CANDIDATES = 48
-"""The minimal number of candidates by words, and by meaning."""
+"""The minimum number of candidates by words, and by meaning."""
 FEWEST_BY_WORDS = 128
-"""The minimal number of candidates by words in all conversations of an owner without embeddings. Long answers
+"""The minimum number of candidates by words in all conversations of an owner without embeddings. Long answers
 contain many words: R@10 of BEAM is 69 with 48 candidates, and 75 with 128 candidates or with all messages.
 """
 MANY = 50

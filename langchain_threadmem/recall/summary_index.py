@@ -22,7 +22,7 @@ class SummaryIndex:
     """The texts and extents of summaries; the time of a row is the time of the last covered message.
 
     Args:
-        records: The texts of the summaries; texts without an extent are left out.
+        records: The texts of the summaries; texts without an extent are omitted.
         extents: The messages that each summary covers.
         version: Version of the tree at which the texts and extents were read.
 
@@ -39,7 +39,7 @@ class SummaryIndex:
         rows = sorted((record for record in records if record.key in of), key=lambda record: record.key)
         self.postings = Postings()
         self.postings.add(
-            # Summaries of several trees may have equal numbers, so they are numbered anew, without parents.
+            # Summaries of several trees may have equal numbers, so they get new numbers, without parents.
             record._replace(seq=n, parent=None, document=record.document._replace(time=of[record.key].ended))
             for n, record in enumerate(rows, 1)
         )

@@ -42,7 +42,7 @@ def unfold(
     """
     if levels is not None and (not hasattr(levels, "__index__") or levels < 0):
         raise InputError(
-            f"levels={levels!r} is no number from 0 up; pass a number of levels, or None for all"
+            f"levels={levels!r} is not an integer of at least 0; pass a number of levels, or None for all"
         )
     owner = runtime.owner
     if isinstance(unit, str):

@@ -37,7 +37,7 @@ Fallback = Literal["nothing", "recent"]
 ReadHits = Callable[[Sequence[Hit[int]]], Flow[list[T]]]
 """Reads the results of hits."""
 SEARCHES = 3
-"""The maximal number of searches if messages are written between the update of the lexicon and the search."""
+"""The maximum number of searches if messages are written between the update of the lexicon and the search."""
 
 
 @telemetry.observed(
@@ -171,7 +171,7 @@ def retrieve(
     Args:
         conversation: The conversation.
         query: The query.
-        n_results: The maximal number of hits.
+        n_results: The maximum number of hits.
         context_depth: The number of ancestors of each hit; `None` for the conversation's default.
         order: Oldest first, or the best hit first.
         fallback: The result without hits: "nothing", or the most "recent" messages.

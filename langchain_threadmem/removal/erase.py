@@ -140,7 +140,7 @@ def erase(runtime: Runtime, conversation: str | None, before: datetime | None) -
 
 
 def _indexed_models(runtime: Runtime) -> Flow[list[str]]:
-    """The embedding models of which an index outside of the database may hold vectors of the owner."""
+    """The embedding models of which an index outside of the database may contain vectors of the owner."""
     owner = runtime.owner
     models, indexes = (yield from Sql(lambda conn: watermarks.indexes(conn, owner))), runtime.get(Indexes)
     # A process that died may have left vectors of the current model without a watermark.

@@ -47,8 +47,8 @@ def decay(half_life: float = 50.0) -> Scorer:
         InputError: `half_life` is not above 0.
 
     Example:
-        >>> seen = Candidate(1, None, None, 0, visits=3, last_visit=50, created=0.0, round=100)
-        >>> decay(50)([seen, seen._replace(last_visit=100), seen._replace(visits=0)])
+        >>> unit = Candidate(1, None, None, 0, visits=3, last_visit=50, created=0.0, round=100)
+        >>> decay(50)([unit, unit._replace(last_visit=100), unit._replace(visits=0)])
         [2.0, 4.0, 0.5]
     """
     if not half_life > 0:

@@ -120,7 +120,7 @@ def damaged_keys(
         conn: A transaction.
         table: The table.
         within: The condition of the rows to check, with the parameter `under`; `None` for all rows.
-        under: The value of the parameter.
+        *under: The value of the parameter.
     """
     if conn.dialect != "sqlite":
         return []

@@ -49,7 +49,7 @@ class Statement:
 
     Args:
         element: A SQLAlchemy Core statement, or text.
-        names: The names of its `bindparam`s, in the order in which callers pass the values.
+        *names: The names of its `bindparam`s, in the order in which callers pass the values.
     """
 
     def __init__(self, element: Executable | ClauseElement, *names: str) -> None:

@@ -257,7 +257,7 @@ def below(
 
 
 def by_ids(conn: Conn, owner: str, ids: Sequence[int]) -> list[Row]:
-    """Items by their ids, in this order; items that cannot be decrypted are left out, with a warning."""
+    """Items by their ids, in this order; items that cannot be decrypted are omitted, with a warning."""
     row_of: dict[int, Row] = {}
     for row in conn.all(_BY_IDS, owner, json.dumps(ids)):
         try:
@@ -272,7 +272,7 @@ def by_ids(conn: Conn, owner: str, ids: Sequence[int]) -> list[Row]:
 def vectors(conn: Conn, versions: NDArray[np.int64], model: str, before: ItemVectors) -> ItemVectors:
     """The vectors of items; only those of new and changed items are read.
 
-    Vectors of a different length are left out, since a different model with the same name made them.
+    Vectors of a different length are omitted, since a different model with the same name made them.
 
     Args:
         conn: A transaction.
@@ -312,7 +312,7 @@ def paths(conn: Conn, owner: str, bounds: tuple[bytes, bytes], now: float) -> li
 
 
 def enter(conn: Conn, owner: str, paths: Collection[bytes], now: float) -> dict[bytes, int]:
-    """Lock namespaces, create missing ones, and remove expired items from them.
+    """Lock namespaces, create missing namespaces, and remove expired items from them.
 
     Returns:
         The ids of the namespaces.

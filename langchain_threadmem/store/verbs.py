@@ -416,7 +416,7 @@ def _query(op: Op) -> str:
 
 def _count(name: str, value: object) -> int:
     if not isinstance(value, int) or value < 0:
-        raise InputError(f"{name} is a whole number from 0 up, not {value!r}")
+        raise InputError(f"{name} is an integer of at least 0, not {value!r}")
     return min(value, _MOST)
 
 

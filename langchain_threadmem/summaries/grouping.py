@@ -35,8 +35,8 @@ class Limits(NamedTuple):
     """The limits of a group.
 
     Attributes:
-        size: The maximal number of units.
-        tokens: The maximal number of tokens of all texts together.
+        size: The maximum number of units.
+        tokens: The maximum number of tokens of all texts together.
         count: A function that counts the tokens of a text.
     """
 

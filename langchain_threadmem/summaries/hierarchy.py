@@ -27,6 +27,9 @@ class Piece:
         text: The text for the summarizer; `None` until it is read.
         tokens: The tokens of the text; 0 until it is read.
         key: The key of the node; 0 until it is stored.
+        title: The title of a new summary.
+        level: The level of a summary: 1 above the units, then 2, 3 ...
+        thread: The thread of the summary; 0 for several threads.
         parent: The key of the stored summary that covers the unit, in the same hierarchy.
         several: Whether a stored summary covers more than one unit.
         stale: Whether a stored summary must be written again.

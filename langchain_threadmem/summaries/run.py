@@ -195,8 +195,8 @@ class Renewal:
             written = yield from summary_of(call.summarizer, message, call.runtime.usage, self.plan.session)
             if written is None or not written.summary.strip():
                 log.warning(
-                    "%s is not summarised: the summarizer gave nothing; nothing was changed, "
-                    "and the next run goes on from here",
+                    "%s is not summarised: the summarizer returned no summary; nothing was changed, "
+                    "and the next run continues from there",
                     f"session {self.plan.session!r}" if self.plan.session else "the long-term memory",
                 )
                 raise Unwritten

@@ -39,7 +39,7 @@ log = logging.getLogger(__package__)
 
 @runtime_checkable
 class Summarizer(Protocol):
-    """Writes a title and a summary of a message or of a group; `asummarize` is an optional async twin.
+    """Writes a title and a summary of a message or of a group; `asummarize` is an optional async form.
 
     A group of messages or summaries is passed as one message, whose text has a paragraph for each of them.
     `additional_kwargs["threadmem_context"]` is the summary of the group before, or an empty text.
@@ -86,6 +86,17 @@ class LLMSummarizer:
 
     Args:
         model: A chat model, or a model name for `ChatOpenAI`.
+
+    Raises:
+        InputError: The model is not a chat model.
+
+    Example:
+        >>> from langchain_core.language_models import FakeListChatModel
+        >>> from langchain_core.messages import AIMessage
+        >>> answer = '{"title": "Figs", "summary": "Figs grow in the south."}'
+        >>> summarizer = LLMSummarizer(FakeListChatModel(responses=[answer]))
+        >>> summarizer.summarize(AIMessage("Figs grow in the south of Europe.")).title
+        'Figs'
     """
 
     def __init__(self, model: Model = "gpt-4o-mini") -> None:
@@ -128,7 +139,7 @@ class LLMSummarizer:
             return None
 
     async def asummarize(self, message: BaseMessage) -> MessageSummary | None:
-        """The async twin of `summarize`."""
+        """Async `summarize`."""
         try:
             return await arun(self.flow(message, Usage()), bare())
         except Exception as error:

@@ -24,9 +24,9 @@ _SPEAKER = re.compile(r"^[\w-]{1,30}: ")
 DAMPING = 0.85
 STEPS = 100
 MOST_SENTENCES = 400
-"""The maximal number of compared sentences, evenly spaced over a longer text."""
+"""The maximum number of compared sentences, evenly spaced over a longer text."""
 LONGEST = 300
-"""The maximal length of a sentence in characters; longer sentences are cut."""
+"""The maximum length of a sentence in characters; longer sentences are cut."""
 STOP_WORDS = frozenset(
     """
     a about again all also am an and any are as at be because been being but by can could did do
@@ -105,7 +105,7 @@ def extract(text: str, most: int) -> tuple[str, list[str]]:
 
     Args:
         text: The text.
-        most: The maximal number of sentences.
+        most: The maximum number of sentences.
 
     Returns:
         The title, of up to four words by falling rank, and the sentences. Both are empty for an empty text.

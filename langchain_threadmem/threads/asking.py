@@ -39,7 +39,7 @@ USUAL = (0.5, 0.36, 0.23, 0.13, 0.08, 0.04, 0.025, 0.017, 0.009, 0.004, 0.002, 0
 class Reliability:
     """The estimated probability that a model's answer is right.
 
-    The estimate has the maximal likelihood for the odds of the candidates in the latest answers.
+    The estimate has the maximum likelihood for the odds of the candidates in the latest answers.
 
     Args:
         prior: The probability before any answer; it counts as 20 answers.
@@ -63,10 +63,12 @@ class Reliability:
 
 @dataclass
 class Share:
-    """The share of choices that a model is asked about, held by a moving threshold of the gain.
+    """The share of choices that a model is asked about, controlled by a moving threshold of the gain.
 
     Attributes:
         most: The share, 0 to 1.
+        choices: The number of choices.
+        asked: The number of choices that the model was asked about.
     """
 
     most: float

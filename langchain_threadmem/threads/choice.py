@@ -37,7 +37,7 @@ from langchain_threadmem.threads.turn_ends import TurnEnd
 from langchain_threadmem.tree.node import Bias
 
 CHANCES_KEPT = 5
-"""The most candidates of a choice whose probabilities are stored."""
+"""The maximum number of candidates of a choice whose probabilities are stored."""
 ONE_SUBJECT, STAYS, FEW_TURNS = 0.15, 0.6, 4
 """The prior probability that a conversation has a single subject, the probability that the next message of
 another conversation stays with the first subject, and the number of turns that count. The prior applies while
@@ -82,7 +82,7 @@ AFTER_GREETINGS = 0.01
 conversations that open with a greeting continue it, but the networks give a new root a probability of 0.99.
 """
 WORDS_OF_GREETING = 2
-"""The most terms of a greeting, such as "morning"."""
+"""The maximum number of terms of a greeting, such as "morning"."""
 FIRST = Choice(None, 1.0, "the first message", MappingProxyType({None: 1.0}))
 
 

@@ -127,7 +127,7 @@ def check_cover(cover: float | None, tokens: int) -> None:
     """Refuse values of the options `cover` and `cover_tokens` that are out of range.
 
     Raises:
-        InputError: `cover` is not from 0 to 1, or `tokens` is no number of tokens.
+        InputError: `cover` is not from 0 to 1, or `tokens` is not a number of tokens.
     """
     if cover is not None and not is_share(cover):
         raise InputError(

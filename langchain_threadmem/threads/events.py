@@ -21,8 +21,8 @@ Kind = Literal["continues", "new_thread", "returns"]
 SELECTION: Final = "threadmem.selection"
 MOVE: Final = "threadmem.move"
 SUGGEST_AT = 0.85
-"""The least probability of a suggestion. On `threads_dev` of the benchmark `threads`, 99 % of the new threads
-that are suggested are new threads, and 60 % of the new threads are suggested.
+"""The minimum probability of a suggestion. On `threads_dev` of the benchmark `threads`, 99 % of the
+suggested new threads are new threads, and 60 % of the new threads are suggested.
 """
 
 
@@ -120,7 +120,7 @@ class MoveEvent(TypedDict):
 
 
 def suggestion_threshold(on_select: OnSelect, suggest_at: float) -> float | None:
-    """The least probability of a suggestion; `None` if places are applied.
+    """The minimum probability of a suggestion; `None` if places are applied.
 
     Raises:
         InputError: `on_select` is neither "apply" nor "suggest", or `suggest_at` is not from 0 to 1.
@@ -161,7 +161,7 @@ def selection_event(
         conversation_id: Name of the conversation.
         placed: The message in its place.
         path: The messages of its thread, without system messages.
-        suggest_at: The least probability of a suggestion; `None` for no suggestion.
+        suggest_at: The minimum probability of a suggestion; `None` for no suggestion.
     """
     message, selected = placed.message, placed.selected
     active, end = (_end_above(selected, node) for node in (placed.active, placed.parent_id))

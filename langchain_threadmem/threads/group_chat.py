@@ -40,7 +40,7 @@ NEAR = 25
 RELATED = 0.15
 """The cosine of the terms of two related messages."""
 LEAST_NAME = 3
-"""The least number of characters of a name without a sign, and of the beginning of a name."""
+"""The minimum number of characters of a name without a sign, and of the beginning of a name."""
 NOBODY = -1
 _NAME = re.compile(r"@?[\w\[\]\\`^{}|-]+")
 _ADDRESS = re.compile(r"\s*(?:(@?[\w\[\]\\`^{}|-]+)\s*[:,;>]+|(@[\w\[\]\\`^{}|-]+))\s*")

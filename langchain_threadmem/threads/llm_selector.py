@@ -38,7 +38,7 @@ def selector_of(selector: AnySelector | None, model: Model | None, ask: float) -
     Args:
         selector: The selector; `None` for `SemanticNodeSelector`.
         model: The model that is asked.
-        ask: The maximal share of messages that the model is asked about; 0 for none.
+        ask: The maximum share of messages that the model is asked about; 0 for none.
 
     Raises:
         InputError: `ask` is out of its range or lacks a model, or the selector is not semantic.
@@ -87,10 +87,10 @@ class LLMNodeSelector(FlowSelector):
 
     Args:
         model: A chat model, or a model name for `ChatOpenAI`.
-        attempts: The maximal number of questions about one message.
-        shortlist: The maximal number of candidates in a question: the likeliest by meaning; for a plain
+        attempts: The maximum number of questions about one message.
+        shortlist: The maximum number of candidates in a question: the likeliest by meaning; for a plain
             graph, thread ends and then the newest turns.
-        ask: The maximal share of messages, 0 to 1, that the model is asked about; the first few messages
+        ask: The maximum share of messages, 0 to 1, that the model is asked about; the first few messages
             may exceed it.
         reliability: The probability that an answer of the model is right, above 0 and below 1, before it has
             answered. It counts as 20 answers in the estimate.
@@ -100,6 +100,17 @@ class LLMNodeSelector(FlowSelector):
 
     Raises:
         InputError: An option is out of its range.
+
+    Example:
+        >>> from langchain_core.language_models import FakeListChatModel
+        >>> from langchain_threadmem import ChatMemory
+        >>> answer = '{"selected_node_id": 2, "reasoning": "It asks for a wine.", "title": null}'
+        >>> selector = LLMNodeSelector(FakeListChatModel(responses=[answer]))
+        >>> memory = ChatMemory(node_selector=selector)
+        >>> nodes = memory.append("Which wine goes with salmon?", "A dry Riesling.")
+        >>> nodes = memory.append("And with trout?", "The same.")
+        >>> nodes[0].parent_id, selector.asked
+        (2, 1)
     """
 
     def __init__(

@@ -43,7 +43,7 @@ UNFAMILIAR, FAMILIAR = 0.45, 0.57
 """`Candidates.familiar` is below the first value for conversations unlike the training dialogs, and above the
 second value for others."""
 MOST_AT_HOME = 0.75
-"""The maximal weight of the networks that use the learned matrices."""
+"""The maximum weight of the networks that use the learned matrices."""
 WIDEST = 4.0
 """The limit of a column in standard deviations, which bounds the weight of outliers."""
 

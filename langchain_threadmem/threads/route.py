@@ -67,7 +67,7 @@ _ANSWERS = ("ai", "tool", "function")
 REPLACED = "__threadmem_replaced"
 """The field of `configurable` in which `ThreadMemSaver.fork` names the message that a run replaces."""
 _MOST_EXTRA = 50
-"""The maximal number of additional hits, which replace hits in the active thread."""
+"""The maximum number of additional hits, which replace hits in the active thread."""
 
 
 class ActiveThread(TypedDict):
@@ -136,7 +136,7 @@ def route(
         given: The list in the graph's state.
         routed: Id of the human message that was routed last, in the graph's state.
         lineage: The branch that the run continues.
-        suggest_at: The least probability with which another place is suggested, while the message continues
+        suggest_at: The minimum probability with which another place is suggested, while the message continues
             the active thread; `None` to put it in the place that the selector chooses.
 
     Returns:
@@ -443,9 +443,9 @@ def recall_elsewhere(
         query: The query of the recall.
         path: The messages of the active thread. These messages and the turns that the option `cover` of the
             conversation adds are no results.
-        n_results: The maximal number of messages and summaries.
+        n_results: The maximum number of messages and summaries.
         scope: The other threads of this "conversation", or also all others of its "owner".
-        min_similarity: The minimal similarity of a hit; without embeddings a hit shares a word with the
+        min_similarity: The minimum similarity of a hit; without embeddings a hit shares a word with the
             query.
         lineage: The branch that the run continues; turns of branches that it has not seen are no results.
 
@@ -642,7 +642,7 @@ def _tip_before(conn: Conn, tree: int, head: trees.Head, new: Collection[str]) -
 
 
 def _is_before(row: NodeRow | None, new: Collection[str]) -> bool:
-    """Whether a node is live and its message is none of the new ones."""
+    """Whether a node is live and its message is not a new message."""
     return row is not None and row.state == State.LIVE and row.message not in new
 
 

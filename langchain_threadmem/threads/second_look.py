@@ -57,7 +57,7 @@ class SecondLook:
     familiar: float | None
 
     def revised(self, ensemble: Networks, *, raises: bool = False) -> Chances:
-        """The new probabilities, the likeliest first; the earlier ones if that of the choice would rise.
+        """The new probabilities, the likeliest first; unchanged if the probability of the choice would rise.
 
         Args:
             ensemble: The networks for second looks.

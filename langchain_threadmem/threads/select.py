@@ -29,7 +29,7 @@ COVER = 0.98
 """The share of the probability that a model is shown. On `threads_dev` 98.5 % of the turns that are continued
 are shown then, with 30 % of the words of the history; the thread alone shows 90.8 % of them, with 23 %."""
 COVER_TOKENS = 4000
-"""The most tokens of turns of other threads that a model is shown."""
+"""The maximum number of tokens of turns of other threads that a model is shown."""
 
 
 @dataclass
@@ -176,16 +176,14 @@ def _end_of(ends: Sequence[TurnEnd], chosen: int, selector: AnySelector) -> int:
     for end in reversed(ends):
         if end.id == chosen:
             return end.id  # A selector may return a NumPy integer, which no database accepts.
-    raise SelectionError(
-        f"{type(selector).__name__} chose {chosen!r}, which is no answer that can be continued"
-    )
+    raise SelectionError(f"{type(selector).__name__} chose {chosen!r}, which is not the id of a turn end")
 
 
 def _stated(view: TreeView, selector: AnySelector) -> tuple[str, Sequence[tuple[int | None, float]]]:
     """The reason and the probabilities that a selector has set, as values that can be stored."""
     name = type(selector).__name__
     if not isinstance(view.reason, str | None):
-        raise SelectionError(f"{name} set the reason {view.reason!r:.200}, which is no text")
+        raise SelectionError(f"{name} set the reason {view.reason!r:.200}, which is not text")
     try:
         chances = tuple(
             (None if candidate is None else operator.index(candidate), float(chance))

@@ -78,7 +78,7 @@ class FlowSelector:
         return run(self.choose(view, message), view.runtime or bare())
 
     async def aselect_parent(self, tree: Any, message: BaseMessage) -> int | None:
-        """The async twin of `select_parent`."""
+        """Async `select_parent`."""
         view = as_view(tree, message.name)
         return await arun(self.choose(view, message), view.runtime or bare())
 
@@ -150,6 +150,17 @@ class SemanticNodeSelector(FlowSelector):
     Args:
         embeddings: An embedding model for this selector alone, which embeds the newest 256 turns; by default
             the memory's model.
+
+    Raises:
+        InputError: `embeddings` is not an embedding model.
+
+    Example:
+        >>> from langchain_threadmem import ChatMemory
+        >>> memory = ChatMemory(node_selector=SemanticNodeSelector(), embeddings=False)
+        >>> nodes = memory.append("Which wine goes with salmon?", "A dry Riesling.")
+        >>> nodes = memory.append("And which wine goes with trout?", "The same.")
+        >>> nodes[0].parent_id
+        2
     """
 
     def __init__(self, embeddings: Embeddings | None = None) -> None:

@@ -139,7 +139,7 @@ class TurnIndex:
         self._first: dict[int, int] = {}
         # For a human node that replaces another (an edit or a move): the first version.
         self._above_system: dict[int, int | None] = {}
-        # For a system node: the nearest node above it that is no system node.
+        # For a system node: the nearest node above it that is not a system node.
         self._placements: dict[int, Placement] = {}
         self._lock = forking.lock()
 

@@ -4,7 +4,7 @@ Ids of trees, segments, namespaces and items belong to a database. Rows are dump
 the order of these ids, and keys of nodes accordingly, and loaded under new ids in the same order. A memory
 that was dumped and loaded therefore gives the same rows, byte for byte, by which a copy is checked.
 
-Derived data is left out: the lexicon, and the watermarks of indexes outside of the database.
+Derived data is omitted: the lexicon, and the watermarks of indexes outside of the database.
 """
 
 from __future__ import annotations

@@ -108,8 +108,9 @@ class ConversationNode(Displayed):
         timestamp: Time of the message, with a time zone.
         state: Live, superseded or aside.
         superseded_by: `id` of the node that replaced this node, if there is one.
-        placement: The reason for the place of the node, if a selector or a person chose it. Only verbs that
-            append or place a node or read the whole history set it. It is not compared by `==`.
+        placement: The reason for the place of the node, if a selector or a person chose it. Only
+            methods that append or place a node, or read the whole history, set this field. It is not compared
+            by `==`.
 
     Raises:
         ValueError: `id` or `parent_id` is not positive.

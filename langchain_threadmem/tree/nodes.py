@@ -346,7 +346,7 @@ def by_seq(conn: Conn, tree_id: int, seq: int) -> NodeRow | None:
 
 
 def by_keys(conn: Conn, keys: Iterable[int]) -> list[NodeRow]:
-    """Nodes by their keys, in the order of their numbers; unknown keys are left out."""
+    """Nodes by their keys, in the order of their numbers; unknown keys are omitted."""
     return _opened(conn, conn.all(_BY_KEYS, json.dumps(list(keys))))
 
 
@@ -462,7 +462,7 @@ def answers(
         tree_id: The tree.
         key: Key of the message.
         seq: Number of the message.
-        among: Selects answers; the answers below an answer that is not selected are left out.
+        among: Selects answers; the answers below an answer that is not selected are omitted.
     """
     result: list[Outline] = []
     above = [(key, seq)]

@@ -87,7 +87,7 @@ def live(conn: Conn, tree_id: int) -> Iterator[tuple[int, int, int | None, Chanc
 
 
 def titles(conn: Conn, keys: Iterable[int]) -> dict[int, str]:
-    """The titles of the threads that nodes begin, by key of the node; nodes without a title are left out."""
+    """The titles of the threads that nodes begin, by key of the node; nodes without a title are omitted."""
     stored = ((key, _placement(conn, *row)) for _, *row, key in conn.all(_AMONG, json.dumps(list(keys))))
     return {key: placement.title for key, placement in stored if placement and placement.title}
 

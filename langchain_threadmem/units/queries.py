@@ -202,7 +202,7 @@ _PROTECT = Statement(
 def by_keys(conn: Conn, owner: str, keys: Iterable[int]) -> list[UnitRow]:
     """Units of an owner by the keys of their nodes, in the order of trees and numbers.
 
-    Units of other owners are left out.
+    Units of other owners are omitted.
     """
     # Sorted in Python, because SQLite reads whole trees for ORDER BY.
     rows = [UnitRow(*row) for row in conn.all(_BY_KEYS, json.dumps(list(keys)), owner)]
@@ -256,7 +256,7 @@ TITLE = "title"
 
 
 def read_units(conn: Conn, owner: str, keys: Iterable[int]) -> list[MemoryUnit]:
-    """The units with the given keys, in this order; units of other owners are left out."""
+    """The units with the given keys, in this order; units of other owners are omitted."""
     ordered = list(keys)
     rows = {row.key: row for row in by_keys(conn, owner, ordered)}
     below = children(conn, [row.key for row in rows.values() if row.id is not None])

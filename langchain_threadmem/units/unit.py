@@ -115,9 +115,9 @@ def message_from(
         ('ai', 'human')
     """
     if not isinstance(metadata, Mapping | None):
-        raise InputError(f"metadata={metadata!r:.80} is no mapping; pass a dictionary of names and values")
+        raise InputError(f"metadata={metadata!r:.80} is not a mapping; pass a dictionary of names and values")
     if not isinstance(source, str | None):
-        raise InputError(f"source={source!r:.80} is no text; pass 'ai', 'user', 'system', or another role")
+        raise InputError(f"source={source!r:.80} is not text; pass 'ai', 'user', 'system', or another role")
     extra = dict(metadata or {})
     if isinstance(content, BaseMessage):
         if source is not None and source_named(source) != source_of(content):

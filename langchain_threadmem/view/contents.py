@@ -140,7 +140,7 @@ class Contents:
         ]
 
     def lines(self, conversation: str, ids: Iterable[int]) -> Json:
-        """Each message on one line; unknown ids are left out."""
+        """Each message on one line; unknown ids are omitted."""
         nodes = self.snapshots.get(conversation).by_id
         return {"lines": [_line(nodes[node_id]) for node_id in ids if node_id in nodes]}
 

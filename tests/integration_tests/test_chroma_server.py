@@ -140,6 +140,6 @@ def test_a_server_that_is_not_there_is_named(owner: str) -> None:
     with MemorySystem(owner=owner, embeddings=WordEmbeddings(), vectors="http://127.0.0.1:9") as system:
         memory = system.conversation("c")
         memory.append("How do stars burn?", "Hydrogen becomes helium.")
-        with pytest.raises(PersistenceError, match=r"'http://127.0.0.1:9'.*is it running"):
+        with pytest.raises(PersistenceError, match=r"'http://127.0.0.1:9'.*check that it is running"):
             memory.recall("stars", scope="owner")
         assert memory.recall("stars")

@@ -270,9 +270,9 @@ def test_a_stored_vector_of_another_dimension_is_noticed_before_it_is_compared(
 
 @pytest.mark.parametrize("model", ["openai", True, 3, WordEmbeddings])
 def test_what_is_no_embedding_model_is_refused_when_it_is_passed(model: Any) -> None:
-    with pytest.raises(InputError, match=r"no embedding model; pass a LangChain Embeddings object"):
+    with pytest.raises(InputError, match=r"not an embedding model; pass a LangChain Embeddings object"):
         ChatMemory(embeddings=model)
-    with pytest.raises(InputError, match="no embedding model"):
+    with pytest.raises(InputError, match="not an embedding model"):
         MemorySystem(embeddings=model)
 
 
@@ -295,7 +295,7 @@ def test_an_option_of_another_kind_is_refused(options: Any, said: str) -> None:
     ("options", "said"),
     [
         ({"url": 5}, "5 is not a database"),
-        ({"model": 3}, "3 is no chat model"),
+        ({"model": 3}, "3 is not a chat model"),
         ({"summarizer": 3}, "3 is not a summarizer"),
         ({"token_counter": 3}, "token_counter=3 cannot count"),
         ({"vectors": 3}, "vectors=3 is not a vector index"),
@@ -311,7 +311,7 @@ def test_an_option_of_a_system_of_another_kind_is_refused(options: Any, said: st
 
 @pytest.mark.parametrize("make", [ChatMemory.threaded, LLMNodeSelector, LLMSummarizer])
 def test_what_is_no_chat_model_is_refused_at_once(make: Callable[[Any], object]) -> None:
-    with pytest.raises(InputError, match="3 is no chat model"):
+    with pytest.raises(InputError, match="3 is not a chat model"):
         make(3)
 
 

@@ -236,7 +236,7 @@ def test_erase_asks_first(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["erase"], "pass what to erase"),
+        (["erase"], "name the data to erase"),
         (["erase", "monday", "--everything"], "--everything alone"),
         (["erase", "sunday", "--yes"], "there is no conversation 'sunday'"),
         (["erase", "monday"], "pass --yes"),

@@ -492,7 +492,7 @@ def test_a_serializer_set_later_encrypts_all_the_same(system: MemorySystem, secr
 
 
 def test_a_cipher_that_is_none_is_refused() -> None:
-    with pytest.raises(InputError, match="'key' is no cipher"):
+    with pytest.raises(InputError, match="'key' is not a cipher"):
         MemorySystem(cipher="key")  # type: ignore[arg-type]
 
 

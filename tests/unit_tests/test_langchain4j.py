@@ -537,7 +537,7 @@ def test_any_object_with_three_methods_is_a_store() -> None:
 
     with pytest.raises(InputError, match="returned None for id 'default'"):
         _ = window(3, store=Slow()).messages
-    with pytest.raises(InputError, match="is no store"):
+    with pytest.raises(InputError, match="is not a store"):
         window(3, store="memory.db")
 
 

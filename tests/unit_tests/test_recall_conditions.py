@@ -90,7 +90,7 @@ def test_a_person_who_is_named_and_a_time_that_is_named_are_told(
     assert hit.node.message.content == "I flew the kite. 1 June, 2023"
     assert (hit.why.person, hit.why.date) == ("ada", 1.0)
     assert "kite" in hit.why.terms
-    assert "said by ada; said at the time" in str(hit.why)
+    assert "said by ada; said at the named time" in str(hit.why)
 
 
 def test_a_neighbour_is_told(url: str, owner: str, verbs: Wrap, way: str) -> None:
@@ -101,7 +101,7 @@ def test_a_neighbour_is_told(url: str, owner: str, verbs: Wrap, way: str) -> Non
         hits = verbs(memory).recall("kite", 5)
         assert texts(hits[:2]) == ["Where is the kite?", "In the attic."]
         assert (hits[1].why.terms, hits[1].why.neighbours > 0) == ((), True)
-        assert str(hits[1].why) == "beside messages that fit"
+        assert str(hits[1].why) == "next to messages that match"
 
 
 def test_forms_of_a_word_find_each_other(url: str, owner: str, verbs: Wrap, way: str) -> None:

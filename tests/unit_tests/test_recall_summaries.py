@@ -260,7 +260,7 @@ def test_a_change_below_is_told_and_a_renewed_summary_takes_the_place(
     [hit] = verb.recall("holiday", rank=1)
     assert hit.why.covers is not None
     assert hit.why.covers.stale
-    assert "written before some changed" in str(hit.why)
+    assert "written before a message changed" in str(hit.why)
     system.summarizer = Says("A cruise.")
     system.summarize_session("lake")
     for scope in ("conversation", "owner"):

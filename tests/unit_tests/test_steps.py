@@ -107,7 +107,7 @@ def test_a_flow_that_yields_no_step_is_refused(drive: Drive, wrong: Any) -> None
     def flow() -> Flow[None]:
         yield wrong
 
-    with pytest.raises(DriverError, match="no step; write `yield from`"):
+    with pytest.raises(DriverError, match="not a step; write `yield from`"):
         drive(flow())
 
 

@@ -124,8 +124,8 @@ def message_cues(message: str, phrases: Phrases) -> tuple[float, ...]:
 
     Example:
         >>> from langchain_threadmem.threads.features.phrases import phrases_in
-        >>> found = message_cues("And what about 3 pm?", phrases_in("en"))
-        >>> [name for name, value in zip(MESSAGE_CUES, found) if value == 1]
+        >>> cues = message_cues("And what about 3 pm?", phrases_in("en"))
+        >>> [name for name, value in zip(MESSAGE_CUES, cues) if value == 1]
         ['brief', 'question', 'connective', 'number', 'moment']
     """
     text, words = _read(message, phrases)
@@ -171,8 +171,8 @@ def end_cues(human: str, answer: str, phrases: Phrases) -> tuple[float, ...]:
 
     Example:
         >>> from langchain_threadmem.threads.features.phrases import phrases_in
-        >>> found = end_cues("A table, please.", "Sure. For how many people?", phrases_in("en"))
-        >>> [name for name, value in zip(END_CUES, found) if value == 1]
+        >>> cues = end_cues("A table, please.", "Sure. For how many people?", phrases_in("en"))
+        >>> [name for name, value in zip(END_CUES, cues) if value == 1]
         ['asks', 'asks_number']
     """
     tail = _plain(answer[-TAIL:])

@@ -4,7 +4,7 @@ Candidates are a new root, the ends of the threads, the latest turns even if ano
 the nearest turns. Inner turns are candidates because an old answer may be answered twice, and because a
 message that was placed in the wrong thread replaces the end of that thread.
 
-A row holds the cues of the message (`heard_...`, the same in all rows), the cues at the end of the
+A row contains the cues of the message (`heard_...`, the same in all rows), the cues at the end of the
 candidate's turn, the similarity of both by meaning and by words, the lead over the best other candidate
 (`lead_...`), and the place of the candidate in the tree. Earlier choices count by their probability: a turn
 that was placed below an answer with a probability of 0.6 continues the answer by 0.6.
@@ -241,8 +241,8 @@ def describe(
         >>> from langchain_threadmem.threads.model import reader
         >>> none = np.zeros((1, 0), np.float32)
         >>> turns = [TurnEnd(2, None, "Hello", "Hi!")]
-        >>> found = describe(turns, none, none, "How are you?", None, reader())
-        >>> found.rows.shape == (2, len(FEATURES))
+        >>> candidates = describe(turns, none, none, "How are you?", None, reader())
+        >>> candidates.rows.shape == (2, len(FEATURES))
         True
     """
     previous, openings, places = links(turn_ends)

@@ -34,12 +34,12 @@ REMEMBERED = 4096
 Chances = tuple[tuple[int | None, float], ...]
 """Candidates for the parent of a turn and their probabilities, the likeliest first."""
 ENOUGH_WORDS = 8.0
-"""The maximal rarity of shared words in a feature, about three rare words."""
+"""The maximum rarity of shared words in a feature, about three rare words."""
 LONG_MESSAGE, LONG_TURN = 6, 30
 """The number of terms of a message, and of a turn, above which shared terms count less."""
 ENOUGH_VALUES = 3
 MOST_MASS = 28.0
-"""The maximal rarity, by the word in general, of words shared with a thread: four rare words."""
+"""The maximum rarity, by the word in general, of words shared with a thread: four rare words."""
 LAST = np.iinfo(np.intp).max
 """A position after all others."""
 END_CUE_AT = {name: place for place, name in enumerate(END_CUES)}

@@ -1,4 +1,4 @@
-"""Verbs of mending by hand: doubtful places are listed, and a message that a person places is a correction.
+"""Verbs of corrections by hand: the list of doubtful places, and messages that a person places.
 
 Each correction moves the thresholds at which a selector begins a new thread or goes back to an earlier turn,
 for one owner. It is a step of a logistic regression with a strong prior: a `Bias` is added to the log-odds of
@@ -135,7 +135,7 @@ def place(conversation: Conversation, node_id: int, parent_id: int | None) -> Fl
 
 @telemetry.observed("update_memory", telemetry.of_conversation, telemetry.written)
 def revive(conversation: Conversation, message: MessageRef) -> Flow[ConversationNode]:
-    """Make the thread of a message active and its versions the live ones; see `ChatMemory.switch`."""
+    """Make the thread of a message active and its versions live; see `ChatMemory.switch`."""
     tree = yield from tree_of(conversation)
 
     def write(conn: Conn) -> NodeRow:

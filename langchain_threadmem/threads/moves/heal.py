@@ -2,7 +2,7 @@
 
 A message is placed before its answer exists. When the next message is selected, the answers of uncertain
 turns are known (`second_look`), and a turn that clearly belongs elsewhere is moved there, in the transaction
-that stores the message. What a person has placed has no probabilities and is never moved.
+that stores the message. A message that a person has placed has no probabilities and is never moved.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from langchain_threadmem.tree.nodes import NodeRow
 
 Chances = Sequence[tuple[int | None, float]]
 LIKELY, LIKELIER = 0.5, 8.0
-"""The least probability of the new place of a turn, and its least ratio to that of the present place
+"""The minimum probability of the new place of a turn, and its minimum ratio to that of the present place
 (`docs/experiments.md`)."""
 NEW_TOPIC = f"{MOVED}: the answer is about another topic"
 

@@ -242,7 +242,7 @@ def _plan(spoken: Sequence[_Spoken], sorter: Sorter) -> list[_Planned]:
 
 
 def _move(tree: int, planned: Iterable[_Planned]) -> Flow[list[Move]]:
-    """Make moves, some in each transaction; a move whose message has changed meanwhile is left out."""
+    """Make moves, some in each transaction; a move whose message has changed meanwhile is omitted."""
     made: list[Move] = []
     waiting = list(planned)
     while waiting:
