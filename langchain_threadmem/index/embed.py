@@ -288,7 +288,8 @@ def _missing(conn: Conn, runtime: Runtime, chosen: Sequence[int], most: int) -> 
     at = watermarks.of_trees(conn, name, chosen)
     # The last embedded message is read again, since an answer may follow it.
     marks = {tree: reached.watermark.seq for tree, reached in at.items()}
-    read = nodes.after_marks(conn, name, {tree: seq - 1 for tree, seq in marks.items()}, most + 1)
+    again = any(marks.values())
+    read = nodes.after_marks(conn, name, {tree: seq - 1 for tree, seq in marks.items()}, most + again)
     rows = [(tree, row) for tree, row in read if row.seq > marks[tree]]
     if not rows:
         return None

@@ -12,14 +12,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NotRequired, Self, Unpack, cast
 
-from langchain.agents.middleware.types import (
-    AgentMiddleware,
-    AgentState,
-    ModelCallResult,
-    ModelRequest,
-    ModelResponse,
-    OmitFromInput,
-)
 from langchain_core.messages import AnyMessage, BaseMessage, RemoveMessage, SystemMessage, ToolMessage
 from langgraph.config import get_config
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
@@ -50,6 +42,21 @@ from langchain_threadmem.threads.events import (
 from langchain_threadmem.threads.llm_selector import selector_of
 from langchain_threadmem.threads.route import ActiveThread
 from langchain_threadmem.threads.selectors import AnySelector
+
+try:
+    from langchain.agents.middleware.types import (
+        AgentMiddleware,
+        AgentState,
+        ModelCallResult,
+        ModelRequest,
+        ModelResponse,
+        OmitFromInput,
+    )
+except ImportError as error:
+    raise ImportError(
+        f"ThreadMemMiddleware requires the package langchain ({error}); install it with "
+        'pip install "langchain-threadmem[agents]"'
+    ) from error
 
 if TYPE_CHECKING:
     from langchain_threadmem.engine.chat_model import Model

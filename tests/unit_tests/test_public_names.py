@@ -135,6 +135,16 @@ def test_a_linear_memory_imports_no_index_no_graph_and_no_model_client() -> None
     assert _python(code) == "[]"
 
 
+def test_the_middleware_without_langchain_names_the_extra_that_brings_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "langchain.agents.middleware.types", None)
+    monkeypatch.delitem(sys.modules, "langchain_threadmem.integrations.middleware", raising=False)
+    monkeypatch.delitem(vars(langchain_threadmem), "ThreadMemMiddleware", raising=False)
+    with pytest.raises(ImportError, match=r"langchain-threadmem\[agents\]"):
+        from langchain_threadmem import ThreadMemMiddleware  # noqa: F401
+
+
 def _python(code: str) -> str:
     run = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=False
