@@ -17,6 +17,8 @@ _CUT_OFF = re.compile(r"['’](?<=\w['’])[^\W_]+")
 """The end of a word from an apostrophe on; a pattern that begins with the apostrophe is fast."""
 _TO_SPACES = str.maketrans({chr(n): " " for n in range(128) if not (chr(n).isalnum() or chr(n) == "_")})
 REMEMBERED = 200_000
+LONGEST_STEMMED = 100
+"""The number of letters of the longest word that is stemmed; the time for a stem grows with its square."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +62,9 @@ class Language:
     _lock: threading.Lock = field(init=False, repr=False)
 
     def term(self, word: str) -> str:
-        """The stem of a word in lower case, cached."""
+        """The stem of a word in lower case, cached; a word of more than 100 letters itself."""
+        if len(word) > LONGEST_STEMMED:
+            return word
         stem = self._stems.get(word)
         if stem is None:
             stem = word

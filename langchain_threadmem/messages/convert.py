@@ -56,11 +56,12 @@ def _message(item: Any, role: str, copies: bool) -> BaseMessage:
         # `convert_to_messages` raises any of these, NotImplementedError for an unknown type.
         except (ValueError, TypeError, NotImplementedError, KeyError, AttributeError) as error:
             raise InputError(
-                f"{item!r} is not a message; pass a LangChain message, text, or a pair like ('user', 'Hello')"
+                f"{item!r:.200} is not a message; pass a LangChain message, text, "
+                "or a pair like ('user', 'Hello')"
             ) from error
     kind = message.type
     if kind == "remove":
-        raise InputError(f"{message!r} removes a message; pass a message with content")
+        raise InputError(f"{message!r:.200} removes a message; pass a message with content")
     if kind in ("human", "system") and not message.content:
-        raise InputError(f"a {kind} message is empty: {item!r}; pass a message with content")
+        raise InputError(f"a {kind} message is empty: {item!r:.200}; pass a message with content")
     return message

@@ -45,6 +45,17 @@ def cut(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
+def without_middle(text: str, width: int) -> str:
+    """The beginning and the end of a text, `width` characters together, with an ellipsis between them.
+
+    Example:
+        >>> without_middle("say this, then that", 10), without_middle("say this", 10)
+        ('say t… that', 'say this')
+    """
+    half = width // 2
+    return text if len(text) <= width else f"{text[:half]}…{text[-half:]}"
+
+
 def one_line(text: str, width: int | None = None) -> str:
     """A text on one line, with spaces for line ends and tabs, `visible`, and cut to `width`, if given.
 

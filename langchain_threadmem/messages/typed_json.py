@@ -172,7 +172,7 @@ def based(value: Any, containers: bool = False) -> Any:
     if kind is dict:
         converted = {based(key, containers): based(item, containers) for key, item in value.items()}
         if len(converted) < len(value):
-            raise InputError(f"cannot store {value!r}: two keys have the same text; rename one of them")
+            raise InputError(f"cannot store {value!r:.200}: two keys have the same text; rename one of them")
         return converted
     if kind in _CONTAINERS:
         return kind(based(item, containers) for item in value)
@@ -241,7 +241,7 @@ def tag(value: Any, path: str, other: Writer | None = None) -> Any:
     if opaque is not None:
         return {TAG: _OPAQUE, "v": astuple(opaque)}
     raise InputError(
-        f"cannot store {value!r} ({kind.__name__}) at {path!r} exactly; "
+        f"cannot store {value!r:.200} ({kind.__name__}) at {path!r} exactly; "
         "replace it by text, numbers, lists or dictionaries"
     )
 

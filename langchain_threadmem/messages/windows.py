@@ -28,10 +28,10 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol, cast
 
 from langchain_core.messages import BaseMessage, SystemMessage
-from langchain_core.messages.utils import count_tokens_approximately
 
 from langchain_threadmem.common.inputs import is_whole
 from langchain_threadmem.errors import InputError
+from langchain_threadmem.messages.tokens import count_tokens
 from langchain_threadmem.messages.tool_pairs import cuts, exchanges
 
 log = logging.getLogger(__package__)
@@ -289,7 +289,7 @@ class TokenWindow(LimitedWindow):
             which is called at each use.
         token_counter: Counts the tokens of a list of messages: a language model, or a function, which may add
             an overhead for each request but must not return less for more messages. By default
-            `langchain_core.messages.utils.count_tokens_approximately`.
+            `messages.tokens.count_tokens`.
         keep_system_first: Whether to put the system message before all other messages.
         count_system: Whether the system message counts. It is always shown, even if it is larger than the
             window.
@@ -325,7 +325,7 @@ class TokenWindow(LimitedWindow):
             strict_tool_pairs=strict_tool_pairs,
             compat=compat,
         )
-        counter: Any = count_tokens_approximately if token_counter is None else token_counter
+        counter: Any = count_tokens if token_counter is None else token_counter
         self._count = getattr(counter, "get_num_tokens_from_messages", counter)
         if not callable(self._count):
             raise InputError(

@@ -14,9 +14,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from langchain_core.messages.utils import count_tokens_approximately
-
 from langchain_threadmem.engine.flow import Flow, Sql
+from langchain_threadmem.messages.tokens import count_tokens
 from langchain_threadmem.recall.recollections import summaries_of
 from langchain_threadmem.recall.results import Recollection
 from langchain_threadmem.recall.search import Hit
@@ -45,7 +44,7 @@ def packed(
         conversation: The conversation that the recall was called on.
         hits: The hits, the best first.
         depth: The maximum number of messages above a hit's turn.
-        max_tokens: The budget, as `langchain_core.messages.utils.count_tokens_approximately` counts tokens.
+        max_tokens: The budget, as `messages.tokens.count_tokens` counts tokens.
         shown: Ids of the messages in the window of the conversation, which are omitted.
     """
     owner = conversation.runtime.owner
@@ -68,7 +67,7 @@ def packed(
     result: list[Recollection] = []
     for context in (yield from Sql(read)):
         if isinstance(context, Recollection):
-            cost = count_tokens_approximately([context.node.message])
+            cost = count_tokens([context.node.message])
             if cost <= budget and not (yield from adds_nothing(conversation, context, shown, packed_keys)):
                 budget -= cost
                 result.append(context)
@@ -163,4 +162,4 @@ def _is_shown(row: NodeRow, name: str, conversation: Conversation, shown: Collec
 
 def _tokens(rows: Sequence[NodeRow]) -> int:
     nodes: Sequence[ConversationNode] = nodes_of(rows)
-    return count_tokens_approximately([node.message for node in nodes])
+    return count_tokens([node.message for node in nodes])

@@ -22,6 +22,7 @@ from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.messages.ids import check_name, storable
 from langchain_threadmem.messages.quoting import marked
 from langchain_threadmem.messages.roles import is_answer
+from langchain_threadmem.messages.text import without_middle
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import nodes
@@ -81,8 +82,15 @@ class _GroupSummary(BaseModel):
     summary: str = Field(..., description="Summary, a paragraph of some five sentences")
 
 
+LONGEST = 100_000
+"""The number of characters of a text that a model reads, some 25,000 tokens of English."""
+
+
 class LLMSummarizer:
     """Summarises messages with a chat model, one call for each message or group.
+
+    Of a text of more than 100,000 characters the model reads the beginning and the end, 50,000 characters
+    each.
 
     Args:
         model: A chat model, or a model name for `ChatOpenAI`.
@@ -113,7 +121,7 @@ class LLMSummarizer:
         Raises:
             ModelError: The answer of the model is unusable.
         """
-        text = marked(text_of(message))
+        text = marked(without_middle(text_of(message), LONGEST))
         context = message.additional_kwargs.get(CONTEXT)
         schema: type[MessageSummary | _GroupSummary] = MessageSummary if context is None else _GroupSummary
         instruction = _INSTRUCTION if context is None else _GROUP_INSTRUCTION

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from langchain_core.messages import BaseMessage, HumanMessage
-from langchain_core.messages.utils import count_tokens_approximately
 
 from langchain_threadmem.common.inputs import is_share, is_whole
 from langchain_threadmem.engine.flow import Flow, Sql
@@ -19,6 +18,7 @@ from langchain_threadmem.errors import InputError
 from langchain_threadmem.messages.codec import decode_stored
 from langchain_threadmem.messages.prompt import newest_human
 from langchain_threadmem.messages.roles import is_answer
+from langchain_threadmem.messages.tokens import count_tokens
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.threads.select import ThreadedConversation
@@ -88,7 +88,7 @@ def covered(conversation: ThreadedConversation, thread: list[BaseMessage]) -> Fl
         turn = Turn(
             rows[0][3], decode_stored([row[:3] for row in rows], other=conversation.runtime.parts.read)
         )
-        tokens += count_tokens_approximately(turn.messages)
+        tokens += count_tokens(turn.messages)
         if tokens > conversation.cover_tokens:
             break
         turns.append(turn)

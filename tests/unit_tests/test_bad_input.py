@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -65,6 +66,24 @@ def test_a_history_refuses_one_message_in_the_place_of_several(
     with pytest.raises(InputError, match=r"pass \[message\]"):
         ThreadMemChatMessageHistory("talk", system).add_messages(messages)
     assert len(memory.history) == 2
+
+
+PICTURE = {"inline_data": {"mime_type": "image/png", "data": "iVBORw0KGgo" * 100_000}}
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"role": "user", "parts": [PICTURE]},
+        HumanMessage("", additional_kwargs=PICTURE),
+        HumanMessage("Hello", additional_kwargs={"picture": SimpleNamespace(**PICTURE)}),
+    ],
+    ids=["unknown form", "empty", "unsupported"],
+)
+def test_an_error_shows_the_beginning_of_a_long_value(memory: ChatMemory, verbs: Wrap, message: Any) -> None:
+    with pytest.raises(InputError) as caught:
+        verbs(memory).append(message)
+    assert len(str(caught.value)) < 500
 
 
 @pytest.mark.parametrize("messages", [("one", "two"), [("user", "one"), "two"], ["one", "two"]])

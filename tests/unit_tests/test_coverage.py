@@ -125,6 +125,15 @@ def test_turns_beyond_the_token_budget_are_left_out(system: MemorySystem) -> Non
     assert shown(memory.messages) == ["tea", "green", "cat", "black", "what?"]
 
 
+def test_a_turn_with_a_file_is_within_the_token_budget(system: MemorySystem) -> None:
+    memory = system.conversation("talk", node_selector=Odds(), cover_tokens=300)
+    memory.append("tea", "green")
+    file = {"type": "file", "base64": "JVBERi0x" * 50_000, "mime_type": "application/pdf"}
+    memory.append("car", AIMessage([{"type": "text", "text": "red"}, file]))
+    memory.append("what? tea=.5 car=.5")
+    assert [m.text for m in memory.messages] == ["tea", "green", "car", "red", "what? tea=.5 car=.5"]
+
+
 def test_a_turn_is_shown_with_its_tool_calls(system: MemorySystem) -> None:
     memory = system.conversation("talk", node_selector=Odds())
     call = AIMessage("", tool_calls=[{"name": "f", "args": {}, "id": "c"}])

@@ -38,6 +38,10 @@ def test_forms_of_a_word_are_one_term() -> None:
     assert ENGLISH.terms("Anna's dogs don't") == ["anna", "dog", "don"]
 
 
+def test_a_word_that_is_longer_than_words_are_is_its_own_term() -> None:
+    assert ENGLISH.terms("y" * 100_000 + "ing") == ["y" * 100_000 + "ing"]
+
+
 def test_stems_do_not_depend_on_what_else_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     # Of PyStemmer, which `snowballstemmer` would prefer, any version may be there; stems are kept for years.
     monkeypatch.setattr(

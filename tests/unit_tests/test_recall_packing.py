@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
 from langchain_threadmem import ChatMemory, MemorySystem, Recollection
@@ -70,6 +70,13 @@ def test_a_turn_that_is_too_long_makes_room_for_shorter_ones(system: MemorySyste
     memory.append("Tell me all of the kite.", "kite " * 500)
     memory.append("A kite?", "A kite.")
     assert ids(verbs(memory).recall("kite", 10, context_depth=0, max_tokens=40)) == [[3, 4]]
+
+
+def test_a_turn_with_a_file_fits(system: MemorySystem, verbs: Wrap) -> None:
+    memory = system.conversation("c", **NOTHING_SHOWN)
+    file = {"type": "file", "base64": "JVBERi0x" * 50_000, "mime_type": "application/pdf"}
+    memory.append(HumanMessage([{"type": "text", "text": "Which kite is this?"}, file]), "A box kite.")
+    assert ids(verbs(memory).recall("kite", 1, max_tokens=300)) == [[1, 2]]
 
 
 def test_a_tool_exchange_stays_in_one_piece(system: MemorySystem, verbs: Wrap) -> None:

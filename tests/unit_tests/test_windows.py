@@ -332,6 +332,38 @@ def test_r21_tokens_are_counted_by_a_function_by_a_model_or_approximately() -> N
     assert count_tokens_approximately(shown) <= 30 < count_tokens_approximately(said[-len(shown) - 1 :])
 
 
+DATA = "iVBORw0KGgo+/" * 50_000
+ATTACHED: list[dict[str, Any]] = [
+    {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{DATA}"}},
+    {"type": "input_audio", "input_audio": {"data": DATA, "format": "wav"}},
+    {"type": "file", "file": {"filename": "a.pdf", "file_data": f"data:application/pdf;base64,{DATA}"}},
+    {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": DATA}},
+    {"type": "media", "mime_type": "video/mp4", "data": DATA.encode()},
+    {"type": "thinking", "thinking": "Let me see.", "signature": DATA},
+    {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": DATA},
+]
+
+
+@pytest.mark.parametrize("block", ATTACHED, ids=lambda block: block["type"])
+def test_encoded_data_counts_as_an_image(block: dict[str, Any]) -> None:
+    said = [HumanMessage("Hello"), AIMessage("Hi!"), HumanMessage([block])]
+    assert TokenWindow(200)(said) == said
+    assert TokenWindow(80)(said) == []
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        {"type": "thinking", "thinking": "Let me see, this is a long story. " * 1000},
+        {"type": "text", "text": DATA},
+        DATA,
+    ],
+    ids=["thinking", "text", "str"],
+)
+def test_text_counts_in_full(block: Any) -> None:
+    assert TokenWindow(5000)([HumanMessage("Hello"), AIMessage([block])]) == []
+
+
 @pytest.mark.parametrize("counter", [7, "len", object()])
 def test_what_cannot_count_is_refused(counter: Any) -> None:
     with pytest.raises(InputError, match="cannot count"):
