@@ -208,7 +208,7 @@ def put(
 
     def write(
         conn: Conn, prepared: Mapping[str, PreparedList], unbound: Sequence[UnboundValue]
-    ) -> _StoredCheckpoint | None:
+    ) -> _StoredCheckpoint | dict[str, Any] | None:
         scopes = {channel: scope_of(ns, channel) for channel in prepared}
 
         def queries(tree_ids: Mapping[str, int]) -> Iterator[Query]:
@@ -224,6 +224,14 @@ def put(
         )
         tree, answers = tree_ids[""], iter(rows)
         put_rows = checkpoint_queries.as_put_rows(next(answers), checkpoint_id, inherited)
+        unchanged_refs = _refs(archive, put_rows.parent, unchanged)
+        lacking = {
+            name: version
+            for name, version in unchanged.items()
+            if name in values and name not in unchanged_refs
+        }
+        if lacking:
+            return lacking
         placements = {channel: lists.placement_rows(answers) for channel in prepared}
         if not all(
             value.is_current(tree_ids[scopes[name]], placements[name].head)
@@ -256,7 +264,7 @@ def put(
                 strict=True,
             )
         )
-        refs = {**_inherited(archive, conn, tree, ns, put_rows.parent, unchanged), **numbers}
+        refs = {**unchanged_refs, **numbers}
         checkpoint_queries.put(
             conn, row._replace(tree=tree, refs=[refs.get(channel, 0) for channel in versions])
         )
@@ -284,6 +292,11 @@ def put(
         if stored_checkpoint is not None:
             break
     assert stored_checkpoint is not None, "without cached lists, no list can be out of date"
+    if isinstance(stored_checkpoint, dict):
+        # The parent has other versions: LangGraph names no new versions when it copies a checkpoint.
+        new = {**new_versions, **stored_checkpoint}
+        yield from put(archive, conversation, ns, parent, checkpoint, metadata, new)
+        return
     archive.lists.add_trees(conversation, stored_checkpoint.trees)
     for channel, cached in stored_checkpoint.lists.items():
         archive.lists.add_list(conversation, scope_of(ns, channel), cached)
@@ -418,26 +431,10 @@ def _run_of(metadata: Mapping[str, Any]) -> str | None:
     return run or None
 
 
-def _inherited(
-    archive: Archive,
-    conn: Conn,
-    tree: int,
-    ns: str,
-    parent: CheckpointRow | None,
-    versions: Mapping[str, Any],
-) -> dict[str, int]:
-    """Blobs of unchanged channels, from the parent, else from the newest checkpoint with the same version."""
-    refs = _refs(archive, parent, versions) if versions and parent is not None else {}
-    missing = {name: version for name, version in versions.items() if name not in refs}
-    if missing:
-        rows = [row for row in checkpoint_queries.of_tree(conn, tree) if row.ns == ns]
-        for row in sorted(rows, key=lambda row: row.id, reverse=True):
-            refs = {**_refs(archive, row, missing), **refs}
-    return refs
-
-
-def _refs(archive: Archive, row: CheckpointRow, versions: Mapping[str, Any]) -> dict[str, int]:
+def _refs(archive: Archive, row: CheckpointRow | None, versions: Mapping[str, Any]) -> dict[str, int]:
     """The blobs of a checkpoint whose channels have the given versions."""
+    if row is None or not versions:
+        return {}
     state, _ = archive.state(row)
     stored = state.get("channel_versions", {})
     return {

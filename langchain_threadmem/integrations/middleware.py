@@ -97,9 +97,11 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
 
     Other middleware can be used too. After `SummarizationMiddleware` has summarised the list, the model
     receives the summary and as many messages of the thread as the list still contains. Messages that other
-    middleware adds to a request are passed on and not stored. A run from an older checkpoint continues the
-    messages up to that checkpoint, as with `select_thread_node`. Selections, and moves of earlier turns, are
-    events on the agent's custom stream and for callback handlers, as with that node.
+    middleware adds to a request or changes in it are passed on and not stored. Messages that are removed from
+    the list stay in the thread: not a shorter list, but `window` limits what the model receives. A run from
+    an older checkpoint continues the messages up to that checkpoint, as with `select_thread_node`.
+    Selections, and moves of earlier turns, are events on the agent's custom stream and for callback handlers,
+    as with that node.
 
     Args:
         system: The system of the conversations.
@@ -285,10 +287,10 @@ def _parts(
     request: Sequence[BaseMessage], state: Sequence[BaseMessage], thread: Sequence[BaseMessage], turn_id: str
 ) -> tuple[list[BaseMessage], Sequence[BaseMessage], list[BaseMessage]]:
     """A request in three parts: messages outside the conversation, the earlier thread, the current turn."""
-    ids = {message.id for message in state}
+    stored = {message.id: message for message in state}
 
     def belongs(message: BaseMessage) -> bool:
-        return message.id in ids and not (isinstance(message, SystemMessage) or is_made_up(message))
+        return message.id in stored and not (isinstance(message, SystemMessage) or is_made_up(message))
 
     start = next((n for n, message in enumerate(request) if message.id == turn_id), None)
     if start is None:
@@ -297,7 +299,11 @@ def _parts(
     outside = [message for message in request[:start] if not belongs(message)]
     front = [message for message in outside if not isinstance(message, ToolMessage)]
     results = [message for message in outside if isinstance(message, ToolMessage)]
-    earlier: Sequence[BaseMessage] = with_results(thread[:-1], results) if results else thread[:-1]
+    # Other middleware may have changed messages of the request, for example cleared tool results.
+    changed = {message.id: message for message in request[:start] if message != stored.get(message.id)}
+    earlier: Sequence[BaseMessage] = [changed.get(message.id, message) for message in thread[:-1]]
+    if results:
+        earlier = with_results(earlier, results)
     if any(is_made_up(message) for message in front):
         count = start - len(front)
         earlier = earlier[max(len(earlier) - count, 0) :]

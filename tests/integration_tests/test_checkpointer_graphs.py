@@ -116,6 +116,18 @@ def test_replaying_from_the_input_adds_no_second_question(system: MemorySystem) 
     assert len(humans) == 1
 
 
+def test_a_copied_checkpoint_has_its_own_values_and_not_those_of_a_fork(system: MemorySystem) -> None:
+    graph = chat(ThreadMemSaver(system))
+    ask(graph, "one")
+    end = graph.get_state(config_of()).config
+    ask(graph, "two")
+    inputs = graph.get_state_history(config_of(), filter={"source": "input"})
+    original = next(state for state in inputs if state.metadata["step"] > 0)
+    ask(graph, "three", end)
+    copy = graph.update_state(original.config, None, as_node="__copy__")
+    assert said(graph.invoke(None, copy)["messages"])[2:] == ["two", "answer to two"]
+
+
 def test_an_interrupt_is_resumed_from_a_reopened_database(url: str, owner: str) -> None:
     def asking(state: MessagesState) -> dict[str, Any]:
         return {"messages": [AIMessage(f"you said {interrupt('which?')}")]}

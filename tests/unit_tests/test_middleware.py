@@ -13,6 +13,8 @@ from conftest import WordEmbeddings
 from langchain.agents import create_agent
 from langchain.agents.middleware import (
     AgentMiddleware,
+    ClearToolUsesEdit,
+    ContextEditingMiddleware,
     HumanInTheLoopMiddleware,
     ModelRequest,
     ModelResponse,
@@ -399,6 +401,21 @@ def test_what_other_middleware_puts_into_a_request_is_passed_on_and_not_stored(
         agent.invoke({"messages": [("user", turn)]}, CONFIG)
     assert texts(model.shown[-1]) == ["It is noon.", "cat one"]
     assert threads(system) == [["tea one", "re tea one"], ["cat one", "re cat one"]]
+
+
+@pytest.mark.parametrize("edits_first", [True, False])
+def test_what_other_middleware_changes_in_a_request_is_passed_on_and_not_stored(
+    system: MemorySystem, model: Recorder, invoke: Invoke, edits_first: bool
+) -> None:
+    memory = ThreadMemMiddleware(system, selector=by_first_word, recall=0)
+    edits = ContextEditingMiddleware(edits=[ClearToolUsesEdit(trigger=1, keep=0)])
+    order = [edits, memory] if edits_first else [memory, edits]
+    model.script = {"tea one": "weather Rome"}
+    agent = create_agent(model, [weather], middleware=order, checkpointer=InMemorySaver())
+    for turn in ("tea one", "cat one", "tea two"):
+        invoke(agent, turn)
+    assert texts(model.shown[-1]) == ["tea one", "", "[cleared]", "re [cleared]", "tea two"]
+    assert "sunny in Rome" in threads(system)[-1]
 
 
 def test_a_regenerated_answer_supersedes_the_old_one(
