@@ -27,6 +27,7 @@ from langchain_threadmem.messages.codec import Parsed
 from langchain_threadmem.messages.parts import TypedBytes
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import trees
+from langchain_threadmem.tree.nodes import EVERYTHING
 from langchain_threadmem.tree.rows import DecodedMessages
 
 log = logging.getLogger(__package__)
@@ -102,26 +103,27 @@ def _checkpoint(
 
 
 def addresses(
-    archive: Archive, conversation: str | None, ns: str | None, checkpoint: str | None, before: str | None
+    archive: Archive,
+    conversation: str | None,
+    ns: str | None,
+    checkpoint: str | None,
+    before: str | None,
+    limit: int | None,
 ) -> Flow[list[tuple[str, Address]]]:
     """Addresses of checkpoints, each with the name of its conversation, the newest first."""
+    id_ = None if checkpoint is None else pack_id(checkpoint)
+    end = None if before is None else pack_id(before)
+    most = EVERYTHING if limit is None or id_ is not None else max(limit, 0)
 
     def read(conn: Conn) -> list[tuple[str, Address]]:
         return [
             (name, address)
             for tree, name in checkpoint_queries.conversations(conn, archive.runtime.owner, conversation)
-            for address in checkpoint_queries.addresses(conn, tree, ns)
+            for address in checkpoint_queries.addresses(conn, tree, ns, end, most)
+            if id_ is None or address.id == id_
         ]
 
-    stored = yield from Sql(read)
-    id_ = None if checkpoint is None else pack_id(checkpoint)
-    limit = None if before is None else pack_id(before)
-    selected = [
-        (name, address)
-        for name, address in stored
-        if (id_ is None or address.id == id_) and (limit is None or address.id < limit)
-    ]
-    return sorted(selected, key=lambda named: named[1].id, reverse=True)
+    return sorted((yield from Sql(read)), key=lambda named: named[1].id, reverse=True)
 
 
 def page(

@@ -19,7 +19,10 @@ from langchain_threadmem.storage.row_security import check_sees_all_owners
 from langchain_threadmem.storage.schema import blob, checkpoint, tree, write
 from langchain_threadmem.storage.statements import Conn, Query, Statement, insert_of, within
 from langchain_threadmem.tree import trees
+from langchain_threadmem.tree.nodes import EVERYTHING
 
+_AFTER_ALL = b"\xff" * 17
+"""Higher than the stored form of every id; see `pack_id`."""
 _UUID_EPOCH = 0x01B21DD213814000  # 100 ns from 1582, where the times in UUIDs begin, to 1970
 
 
@@ -121,10 +124,16 @@ _BEFORE = Statement(
 )
 _PUT = insert_of(checkpoint, replace=True)
 _OF_TREE = Statement(select(checkpoint).where(checkpoint.c.tree == bindparam("tree")), "tree")
-_ADDRESSES = Statement(
-    select(*checkpoint.c["tree", "ns", "id"]).where(checkpoint.c.tree == bindparam("tree")), "tree"
+_addresses = (
+    select(*checkpoint.c["tree", "ns", "id"])
+    .where(checkpoint.c.tree == bindparam("tree"), checkpoint.c.id < bindparam("before"))
+    .order_by(checkpoint.c.id.desc())
+    .limit(bindparam("most"))
 )
-_ADDRESSES_OF_NS = Statement(select(*checkpoint.c["tree", "ns", "id"]).where(*_OF_NS), "tree", "ns")
+_ADDRESSES = Statement(_addresses, "tree", "before", "most")
+_ADDRESSES_OF_NS = Statement(
+    _addresses.where(checkpoint.c.ns == bindparam("ns")), *("tree", "ns", "before", "most")
+)
 _CONVERSATIONS = Statement(
     select(tree.c.id, tree.c.conversation)
     .where(
@@ -320,10 +329,22 @@ def owners_of_run(conn: Conn, run: str) -> list[str]:
     return [owner for (owner,) in conn.all(_OWNERS_OF_RUN, run)]
 
 
-def addresses(conn: Conn, tree_id: int, ns: str | None) -> list[Address]:
-    """The addresses of the checkpoints of a conversation, in one namespace or in all."""
-    rows = conn.all(_ADDRESSES, tree_id) if ns is None else conn.all(_ADDRESSES_OF_NS, tree_id, ns)
-    return [Address(*row) for row in rows]
+def addresses(
+    conn: Conn, tree_id: int, ns: str | None, before: bytes | None = None, most: int = EVERYTHING
+) -> list[Address]:
+    """The addresses of the checkpoints of a conversation, in one namespace or in all, the newest first.
+
+    Args:
+        conn: A transaction.
+        tree_id: The tree of the conversation.
+        ns: The namespace; `None` for all.
+        before: Only checkpoints with lower ids.
+        most: The maximum number of addresses.
+    """
+    end = _AFTER_ALL if before is None else before
+    if ns is None:
+        return [Address(*row) for row in conn.all(_ADDRESSES, tree_id, end, most)]
+    return [Address(*row) for row in conn.all(_ADDRESSES_OF_NS, tree_id, ns, end, most)]
 
 
 def conversations(conn: Conn, owner: str, conversation: str | None = None) -> list[tuple[int, str]]:

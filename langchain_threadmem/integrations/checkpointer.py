@@ -198,8 +198,9 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
             limit: Maximum number of checkpoints.
         """
         saver = self._for_call(config)
-        addresses = run(saver._addresses(config, before), saver._runtime)
-        for part in _pages(addresses, limit if filter is None else None):
+        most = limit if filter is None else None
+        addresses = run(saver._addresses(config, before, most), saver._runtime)
+        for part in _pages(addresses, most):
             page = run(load.page(saver._archive, part, filter, limit), saver._runtime)
             limit = None if limit is None else limit - len(page)
             for snapshot in page.readable():
@@ -217,8 +218,9 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
     ) -> AsyncIterator[CheckpointTuple]:
         """Async `list`."""
         saver = self._for_call(config)
-        addresses = await arun(saver._addresses(config, before), saver._runtime)
-        for part in _pages(addresses, limit if filter is None else None):
+        most = limit if filter is None else None
+        addresses = await arun(saver._addresses(config, before, most), saver._runtime)
+        for part in _pages(addresses, most):
             page = await arun(load.page(saver._archive, part, filter, limit), saver._runtime)
             limit = None if limit is None else limit - len(page)
             for snapshot in page.readable():
@@ -227,7 +229,7 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
                 return
 
     def _addresses(
-        self, config: RunnableConfig | None, before: RunnableConfig | None
+        self, config: RunnableConfig | None, before: RunnableConfig | None, limit: int | None
     ) -> Flow[NamedAddresses]:
         return load.addresses(
             self._archive,
@@ -235,6 +237,7 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
             None if config is None else config["configurable"].get("checkpoint_ns"),
             None if config is None else _checkpoint_id(config),
             None if before is None else _checkpoint_id(before),
+            limit,
         )
 
     @verb

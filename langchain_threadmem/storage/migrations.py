@@ -40,7 +40,15 @@ def create_all(conn: Conn) -> None:
     conn.script(*schema.LEXICON_DDL[conn.dialect])
 
 
-MIGRATIONS = (Migration(6, "the first schema that is migrated", create_all),)
+def index_expiries(conn: Conn) -> None:
+    """Create the index of the expired items of a namespace."""
+    conn.run(Statement(CreateIndex(schema.item_expiry, if_not_exists=True)))
+
+
+MIGRATIONS = (
+    Migration(6, "the first schema that is migrated", create_all),
+    Migration(7, "the expired items of a namespace are found by an index", index_expiries),
+)
 
 _TABLES = Statement.of(
     sqlite="SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name",

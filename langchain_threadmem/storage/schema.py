@@ -319,6 +319,15 @@ item = Table(
 )
 _partial_index("threadmem_item_expires", item.c.expires, where="expires IS NOT NULL")
 
+# Each put removes the expired items of its namespace.
+item_expiry = Index(
+    "threadmem_item_expiry",
+    item.c.namespace,
+    item.c.expires,
+    sqlite_where=text("expires IS NOT NULL"),
+    postgresql_where=text("expires IS NOT NULL"),
+)
+
 item_vector = Table(
     "threadmem_item_vector",
     metadata,

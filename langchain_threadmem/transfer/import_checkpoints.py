@@ -137,7 +137,9 @@ def _check_same_threads(saver: ThreadMemSaver, refs: Mapping[str, Sequence[Check
 
 def _ids(saver: ThreadMemSaver, thread: str) -> set[tuple[str, str]]:
     """Namespaces and ids of the checkpoints of a thread in the target."""
-    addresses = run(saver._addresses({"configurable": {"thread_id": thread}}, None), saver.system.runtime)
+    addresses = run(
+        saver._addresses({"configurable": {"thread_id": thread}}, None, None), saver.system.runtime
+    )
     return {(address.ns, unpack_id(address.id)) for _, address in addresses}
 
 

@@ -99,6 +99,17 @@ def test_an_older_database_gets_what_it_lacks_in_order(filled: Path, monkeypatch
     assert ran == [*NEXT]
 
 
+def test_a_database_of_the_first_schema_gets_the_index_on_expiries(filled: Path) -> None:
+    before = dump(filled)
+    with sqlite3.connect(filled) as connection:
+        connection.execute("DROP INDEX threadmem_item_expiry")
+    connection.close()
+    set_schema(filled, MIGRATIONS[0].number)
+    open_database(filled).close()
+    names = [line for line in dump(filled) if "threadmem_item_expiry" in line]
+    assert names == [line for line in before if "threadmem_item_expiry" in line] != []
+
+
 def test_a_migration_that_fails_leaves_the_database_as_it_was(
     filled: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -128,17 +128,29 @@ def _statements() -> dict[str, str]:
     return found
 
 
+def _plan(system: MemorySystem, sql: str) -> list[str]:
+    """The steps of a statement on SQLite."""
+    explain = Statement.of(sqlite=f"EXPLAIN QUERY PLAN {sql}", postgresql="")
+    rows = system.runtime.database.read(lambda conn: conn.all(explain, *[1] * sql.count("?")))
+    return [row[3] for row in rows]
+
+
 def test_no_statement_reads_all_nodes_of_all_conversations() -> None:
     """But one, which looks for encrypted messages of an owner of whose key there is no proof."""
     with MemorySystem() as system:
         scans = [
             name
             for name, sql in _statements().items()
-            for row in system.runtime.database.read(
-                lambda conn, sql=sql: conn.all(  # type: ignore[misc]
-                    Statement.of(sqlite=f"EXPLAIN QUERY PLAN {sql}", postgresql=""), *[1] * sql.count("?")
-                )
-            )
-            if row[3].startswith("SCAN threadmem_node")
+            for step in _plan(system, sql)
+            if step.startswith("SCAN threadmem_node")
         ]
     assert scans == ["langchain_threadmem.storage.encryption_keys._BODIES"]
+
+
+def test_a_put_finds_the_expired_items_of_its_namespace_by_an_index() -> None:
+    with MemorySystem() as system:
+        steps = _plan(system, _statements()["langchain_threadmem.store.queries._EXPIRED_IN"])
+    index = "threadmem_item_expiry (namespace=? AND expires<?)"
+    assert [step for step in steps if "threadmem_item" in step] == [
+        f"SEARCH threadmem_item USING COVERING INDEX {index}"
+    ]
