@@ -305,7 +305,7 @@ def _earliest(since: datetime | None) -> float:
     if since is None:
         return -math.inf
     if not isinstance(since, datetime):
-        raise InputError(f"since= is a datetime, not {since!r}; a time without a zone is UTC")
+        raise InputError(f"since={since!r} is not a datetime; pass a datetime (a time without a zone is UTC)")
     return (since if since.tzinfo else since.replace(tzinfo=UTC)).timestamp()
 
 

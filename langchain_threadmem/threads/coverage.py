@@ -132,10 +132,10 @@ def check_cover(cover: float | None, tokens: int) -> None:
         isinstance(cover, bool) or not isinstance(cover, int | float) or not 0 <= cover <= 1
     ):
         raise InputError(
-            f"cover={cover!r} is a share of the probability, from 0 to 1; None shows the thread alone"
+            f"cover={cover!r} is not a share; pass a number from 0 to 1, or None to show the thread alone"
         )
     if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 0:
-        raise InputError(f"cover_tokens={tokens!r} is a number of tokens, 0 or more")
+        raise InputError(f"cover_tokens={tokens!r} is not a number of tokens; pass an integer of at least 0")
 
 
 def _runners_up(
