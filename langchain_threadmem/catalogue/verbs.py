@@ -306,7 +306,7 @@ def _earliest(since: datetime | None) -> float:
     if since is None:
         return -math.inf
     if not isinstance(since, datetime):
-        raise InputError(f"since= is a datetime, not {since!r}; a time without a zone is UTC")
+        raise InputError(f"since={since!r} is not a datetime; pass a datetime (a time without a zone is UTC)")
     return zoned(since).timestamp()
 
 

@@ -61,7 +61,9 @@ def seconds_of(time: datetime) -> float:
     try:
         datetime.fromtimestamp(seconds, UTC)
     except ValueError as error:
-        raise InputError(f"{time.isoformat()} is outside of the years 1 to 9999 in UTC") from error
+        raise InputError(
+            f"{time.isoformat()} is outside of the years 1 to 9999 in UTC; pass a time in these years"
+        ) from error
     return seconds
 
 

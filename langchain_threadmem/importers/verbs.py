@@ -214,7 +214,8 @@ def _nodes_of(
     entries = ordered(chat, default)
     live = Counter(entry.id for entry in entries if entry.state == State.LIVE)
     if max(live.values(), default=1) > 1:
-        raise InputError(f"{chat.where} has two messages with the id {live.most_common(1)[0][0]!r}")
+        repeated = live.most_common(1)[0][0]
+        raise InputError(f"{chat.where} has two messages with the id {repeated!r}; remove one of them")
     nodes = []
     for entry in entries:
         if entry.id in stored:

@@ -554,4 +554,7 @@ def _refusal(name: str, node: ConversationNode, arguments: Mapping[str, Any]) ->
             return None
         case {"decisions": [{"type": "reject", **rest}]}:
             return str(rest.get("message") or "The user refused: the message is not forgotten.")
-    raise InputError(f"nothing is forgotten: the answer of the human, {answer!r}, is not a decision")
+    raise InputError(
+        f"nothing is forgotten: the answer of the human, {answer!r}, is not a decision; resume with "
+        "True or False"
+    )

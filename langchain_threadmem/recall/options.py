@@ -124,7 +124,9 @@ class RecallOptions:
         if self.half_life is not None and not (
             isinstance(self.half_life, timedelta) and self.half_life > timedelta()
         ):
-            raise InputError(f"half_life={self.half_life!r} is not a positive timedelta")
+            raise InputError(
+                f"half_life={self.half_life!r} is not positive; pass a timedelta such as timedelta(days=30)"
+            )
         if self.max_tokens is not None and not (_is_whole(self.max_tokens) and self.max_tokens > 0):
             raise InputError(
                 f"max_tokens={self.max_tokens!r} is not a positive integer; pass a number of tokens"

@@ -100,7 +100,9 @@ def _key_of(conn: Conn, owner: str, name: str, group: str | None, rank: int | No
             return keys[0]
     messages = [] if rank else unit_queries.messages_named(conn, owner, name, group or "")
     if not messages:
-        raise UnitNotFoundError(f"no message or summary has the id {name!r}")
+        raise UnitNotFoundError(
+            f"no message or summary has the id {name!r}; pass the id of a message, a session or the owner"
+        )
     if len(messages) > 1:
         raise InputError(
             f"{len(messages)} sessions have a message with the id {name!r}; "

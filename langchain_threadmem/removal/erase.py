@@ -100,7 +100,9 @@ class _Erased:
 def erase(runtime: Runtime, conversation: str | None, before: datetime | None) -> Flow[Receipt]:
     """Erase a conversation, the messages before a time, or everything of the owner."""
     if before is not None and not isinstance(before, datetime):
-        raise InputError(f"before= must be a datetime, not {before!r}; a time without a zone is in UTC")
+        raise InputError(
+            f"before={before!r} is not a datetime; pass a datetime (a time without a zone is UTC)"
+        )
     if conversation is not None:
         check_name("a conversation", conversation)
     time = None if before is None else zoned(before)
@@ -225,7 +227,10 @@ def check(runtime: Runtime, receipt: Receipt) -> Flow[Receipt]:
     if not isinstance(receipt, Receipt):
         raise InputError(f"{receipt!r:.200} is not a receipt; pass the result of erase()")
     if receipt.owner != runtime.owner:
-        raise InputError(f"the receipt belongs to {receipt.owner!r}, and this memory to {runtime.owner!r}")
+        raise InputError(
+            f"the receipt belongs to {receipt.owner!r}, and this memory to {runtime.owner!r}; "
+            f"use system.for_owner({receipt.owner!r})"
+        )
     left = yield from Sql(lambda conn: _remains(conn, receipt))
     return replace(receipt, left=tuple(left))
 

@@ -131,10 +131,10 @@ def check_cover(cover: float | None, tokens: int) -> None:
     """
     if cover is not None and not is_share(cover):
         raise InputError(
-            f"cover={cover!r} is a share of the probability, from 0 to 1; None shows the thread alone"
+            f"cover={cover!r} is not a share; pass a number from 0 to 1, or None to show the thread alone"
         )
     if not is_whole(tokens, 0):
-        raise InputError(f"cover_tokens={tokens!r} is a number of tokens, 0 or more")
+        raise InputError(f"cover_tokens={tokens!r} is not a number of tokens; pass an integer of at least 0")
 
 
 def _runners_up(

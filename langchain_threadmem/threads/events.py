@@ -128,7 +128,7 @@ def suggestion_threshold(on_select: OnSelect, suggest_at: float) -> float | None
     if on_select not in get_args(OnSelect):
         raise InputError(f"on_select={on_select!r} is not one of 'apply', 'suggest'")
     if not is_share(suggest_at):
-        raise InputError(f"suggest_at={suggest_at!r} is a probability, from 0 to 1")
+        raise InputError(f"suggest_at={suggest_at!r} is not a probability; pass a number from 0 to 1")
     return suggest_at if on_select == "suggest" else None
 
 

@@ -126,9 +126,9 @@ class LLMNodeSelector(FlowSelector):
         if attempts < 1 or shortlist < 1:
             raise InputError(f"attempts={attempts!r} and shortlist={shortlist!r} must be at least 1")
         if not 0.0 <= ask <= 1.0:
-            raise InputError(f"ask={ask!r} is a share of messages, from 0 to 1")
+            raise InputError(f"ask={ask!r} is not a share of messages; pass a number from 0 to 1")
         if not 0.0 < reliability < 1.0:
-            raise InputError(f"reliability={reliability!r} is a probability, above 0 and below 1")
+            raise InputError(f"reliability={reliability!r} is not above 0 and below 1; pass a probability")
         if on_selection_failure is not None:
             check_on_failure(on_selection_failure)
         self.model = check_model(model)

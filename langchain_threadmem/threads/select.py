@@ -195,7 +195,10 @@ def _stated(view: TreeView, selector: AnySelector) -> tuple[str, Sequence[tuple[
         ) from error
     for candidate, chance in chances:
         if not (math.isfinite(chance) and chance >= 0 and (candidate is None or abs(candidate) < 1 << 63)):
-            raise SelectionError(f"{name} gave the candidate {candidate!r} the probability {chance!r}")
+            raise SelectionError(
+                f"{name} gave the candidate {candidate!r} the probability {chance!r}; set an id or None and "
+                "a finite number of at least 0"
+            )
     return storable(view.reason or ""), chances
 
 

@@ -123,7 +123,7 @@ def _open(source: str | Path) -> Database:
     """Open an existing database read-only."""
     file = sqlite_file(source)
     if file is not None and not file.is_file():
-        raise InputError(f"there is no database file {str(file)!r} to convert")
+        raise InputError(f"there is no database file {str(file)!r} to convert; check the path")
     return open_database(source, read_only=True)
 
 

@@ -48,7 +48,7 @@ def edit(conversation: Conversation, node_id: int, new: MessageInput) -> Flow[Co
         old, older = _current(conn, tree, node_in(conn, tree, node_id))
         if old.role != message.type:
             raise InputError(
-                f"node {node_id!r} is a {old.role} message and cannot become a {message.type} message; "
+                f"node {node_id!r} has the role {old.role!r}, and the new version the role {message.type!r}; "
                 "pass a message of the same role, or text"
             )
         if old.role != "system":

@@ -204,8 +204,8 @@ def check_owner(conn: Conn, owner: str) -> None:
     for (tree_id,) in conn.all(_SEALED, owner):
         if any(conn.all(rows, tree_id) for rows in _CONTENTS):
             raise EncryptionError(
-                f"nothing was found, and conversations of {owner!r} are encrypted, which only a memory with "
-                "their cipher can search, one at a time: MemorySystem(..., cipher=...)"
+                f"nothing was found; conversations of {owner!r} are encrypted: pass their cipher to "
+                "MemorySystem(..., cipher=...), and search one conversation at a time"
             )
 
 

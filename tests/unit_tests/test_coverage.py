@@ -181,9 +181,9 @@ def test_a_message_that_a_person_has_placed_shows_its_thread_alone(memory: ChatM
 
 
 def test_values_out_of_range_are_refused(system: MemorySystem) -> None:
-    with pytest.raises(InputError, match=r"cover=1\.5 is a share"):
+    with pytest.raises(InputError, match=r"cover=1\.5 is not a share"):
         system.conversation("talk", cover=1.5)
-    with pytest.raises(InputError, match="cover_tokens=-1 is a number"):
+    with pytest.raises(InputError, match="cover_tokens=-1 is not a number"):
         system.conversation("talk", cover_tokens=-1)
 
 

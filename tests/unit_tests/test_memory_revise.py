@@ -77,7 +77,7 @@ def test_an_edited_answer_leaves_its_question(memory: ChatMemory, verbs: Wrap) -
 def test_an_edit_takes_plain_text_or_a_message_of_the_same_role(memory: ChatMemory, verbs: Wrap) -> None:
     verb = verbs(memory)
     assert verb.edit(1, HumanMessage("other")).message.content == "other"
-    with pytest.raises(InputError, match="human message and cannot become a ai"):
+    with pytest.raises(InputError, match="has the role 'human', and the new version the role 'ai'"):
         verb.edit(3, AIMessage("answer"))
 
 
