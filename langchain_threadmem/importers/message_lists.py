@@ -165,8 +165,6 @@ def _normalized(value: Any, position: str) -> dict[str, Any]:
     record = as_object(value, position)
     if record.get("role") == "developer":
         record = {**record, "role": "system"}
-    if isinstance(call := record.get("function_call"), dict) and not record.get("content"):
-        record = {**record, "content": "", "additional_kwargs": {"function_call": call}}
     return record
 
 

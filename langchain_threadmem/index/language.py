@@ -15,6 +15,8 @@ from langchain_threadmem.common import forking
 _WORD = re.compile(r"\w+")
 _CUT_OFF = re.compile(r"['’](?<=\w['’])[^\W_]+")
 """The end of a word from an apostrophe on; a pattern that begins with the apostrophe is fast."""
+_DATA = re.compile(r"data:[^\s,]{0,100};base64,[\w+/=-]*", re.ASCII)
+"""A URL with its data, such as a picture in a Markdown text; the words of a megabyte take seconds to stem."""
 _TO_SPACES = str.maketrans({chr(n): " " for n in range(128) if not (chr(n).isalnum() or chr(n) == "_")})
 REMEMBERED = 200_000
 LONGEST_STEMMED = 100
@@ -102,12 +104,16 @@ def words(text: str) -> list[str]:
 
 
 def split(text: str) -> list[str]:
-    """The words of a text in lower case, in order, without the part after an apostrophe.
+    """The words of a text in lower case, in order, without the part after an apostrophe and without data.
 
     Example:
         >>> split("Ada's read_csv didn't fail")
         ['ada', 'read_csv', 'didn', 'fail']
+        >>> split("A ![loaf](data:image/png;base64,iVBORw0KGgo=)")
+        ['a', 'loaf']
     """
+    if ";base64," in text:
+        text = _DATA.sub(" ", text)
     return words(_CUT_OFF.sub(" ", text.lower()))
 
 

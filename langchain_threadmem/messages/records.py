@@ -11,15 +11,15 @@ import json
 import re
 from typing import Any
 
-from langchain_core.messages import (
-    BaseMessage,
-)
+from langchain_core.messages import AIMessage, BaseMessage
 from pydantic import ValidationError
 
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.messages.codec import MESSAGE_CLASSES
 from langchain_threadmem.messages.roles import TYPES
 
+_OF_OPENAI = ("refusal", "audio", "function_call")
+"""The fields of an answer of OpenAI that LangChain has in `additional_kwargs`."""
 # Line ends of `str.splitlines` and lone surrogates: JSON allows them without escapes, other readers do not.
 _UNSAFE = re.compile("[\x85\u2028\u2029\ud800-\udfff]")
 
@@ -54,8 +54,12 @@ def message_from(value: object, position: str) -> BaseMessage:
         fields["tool_calls"] = [
             _tool_call(c, position) for c in as_list(fields["tool_calls"], f"'tool_calls' of {position}")
         ]
+    others = {key: data[key] for key in _OF_OPENAI if data.get(key)} if cls is AIMessage else {}
+    if others:
+        given = as_object(fields.get("additional_kwargs", {}), f"'additional_kwargs' of {position}")
+        fields["additional_kwargs"] = {**given, **others}
     content = data.get("content", data.get("text"))
-    if content is None and not fields.get("tool_calls"):
+    if content is None and not fields.get("tool_calls") and not others:
         raise InputError(f"{position} has no content; add 'content'")
     fields["content"] = "" if content is None else content
     if TYPES[name] in ("tool", "function"):

@@ -320,6 +320,13 @@ def test_results_of_tools_in_messages_of_anthropic_become_messages(system: Memor
     assert messages[2].tool_call_id == "t1"
 
 
+def test_a_refusal_is_imported(system: MemorySystem, file: Any) -> None:
+    refusal = {"role": "assistant", "content": None, "refusal": "I cannot help with that."}
+    system.import_file(file([USER, refusal]))
+    [_, answer] = system.conversation("file-1").messages
+    assert (answer.content, answer.additional_kwargs) == ("", {"refusal": "I cannot help with that."})
+
+
 def test_a_longer_list_of_messages_adds_the_new_messages(system: MemorySystem, file: Any) -> None:
     system.import_file(file(lines(USER, ANSWER, USER)))
     assert system.import_file(file(lines(USER, ANSWER, USER, ANSWER))).new_messages == 1

@@ -38,6 +38,13 @@ def test_forms_of_a_word_are_one_term() -> None:
     assert ENGLISH.terms("Anna's dogs don't") == ["anna", "dog", "don"]
 
 
+def test_the_data_of_a_picture_in_a_text_has_no_terms() -> None:
+    picture = "data:image/png;base64,iVBORw0KGgo/bread+AAAA=="
+    assert ENGLISH.terms(f"Look: ![loaf]({picture}) here") == ["look", "loaf", "here"]
+    assert ENGLISH.terms(f'<img src="{picture}" alt="loaf">') == ["img", "src", "alt", "loaf"]
+    assert ENGLISH.terms("data: a, b; base64") == ["data", "a", "b", "base64"]
+
+
 def test_a_word_that_is_longer_than_words_are_is_its_own_term() -> None:
     assert ENGLISH.terms("y" * 100_000 + "ing") == ["y" * 100_000 + "ing"]
 

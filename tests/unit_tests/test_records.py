@@ -74,6 +74,20 @@ def test_a_conversation_is_chosen_by_its_index() -> None:
     assert parse_conversation(lines, index=2) == [HumanMessage("c")]
 
 
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"refusal": "I cannot help with that."},
+        {"audio": {"id": "a1", "data": "UklGRg==", "transcript": "Hello", "expires_at": 1}},
+        {"function_call": {"name": "f", "arguments": "{}"}},
+    ],
+    ids=lambda other: next(iter(other)),
+)
+def test_an_answer_of_openai_may_have_no_content(other: dict[str, Any]) -> None:
+    record = {"role": "assistant", "content": None, **other}
+    assert from_jsonl(json.dumps(record)) == [[AIMessage("", additional_kwargs=other)]]
+
+
 def test_an_answer_that_only_calls_a_tool_is_no_empty_message() -> None:
     text = '[{"type": "ai", "data": {"content": "", "tool_calls": [{"name": "f", "args": {}, "id": "1"}]}}]'
     assert parse_conversation(text)[0].tool_calls[0]["name"] == "f"  # type: ignore[attr-defined]
