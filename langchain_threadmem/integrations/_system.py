@@ -181,9 +181,9 @@ def check_owner(config: Mapping[str, Any], owner: str) -> None:
         run_owner = configurable.get(key)
         if run_owner is not None and str(run_owner) != owner:
             raise OwnerMismatchError(
-                f"the run is for {key}={run_owner!r}, and the memory is that of the owner {owner!r}; use "
-                f"MemorySystem(url, owner={str(run_owner)!r}) for this run, or leave {key!r} out of its "
-                "configurable"
+                f"the run is for {key}={run_owner!r}, and the memory is that of the owner {owner!r}; pass "
+                f"owner={key!r} to serve the owner of each run, use MemorySystem(url, "
+                f"owner={str(run_owner)!r}) for this run, or leave {key!r} out of its configurable"
             )
 
 

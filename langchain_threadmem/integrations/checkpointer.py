@@ -59,6 +59,10 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
     All other values are stored through `serde`, and so are parts of messages without a form in JSON, such as
     a tool's artifact of a user's class.
 
+    LangGraph's `DeltaChannel`, which deepagents uses for `messages`, passes only its writes to a
+    checkpointer. Its messages are in the tree if `ThreadMemMiddleware` stores them; `config_of` and `fork` do
+    not find them.
+
     The default serializer is the serializer of LangGraph's savers: it restores dataclasses, Pydantic models,
     enums and other classes by importing them, with a warning for each. Anyone who can write to the database
     can name any class. With the environment variable `LANGGRAPH_STRICT_MSGPACK=true`, or with

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, Literal, NamedTuple, TypedDict, get_args
+from typing import Final, Literal, NamedTuple, get_args
 
 from langchain_core.messages import BaseMessage
+from typing_extensions import TypedDict
 
 from langchain_threadmem.catalogue.verbs import title_of, title_of_thread
 from langchain_threadmem.common.inputs import is_share

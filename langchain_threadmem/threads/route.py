@@ -543,7 +543,7 @@ def _spoken(given: Sequence[BaseMessage]) -> list[BaseMessage]:
         if message.id is None:
             raise InputError(
                 f"a message without an id cannot be followed from turn to turn: {message!r:.80}; "
-                "give the state's messages the reducer add_messages, as MessagesState does"
+                "give the message an id, or the state's messages the reducer add_messages"
             )
     return spoken
 

@@ -196,6 +196,12 @@ def test_the_state_says_which_thread_and_what_was_recalled(
     assert state["recalled"]
 
 
+def test_the_state_has_a_json_schema(system: MemorySystem, model: Recorder) -> None:
+    agent = agent_of(model, ThreadMemMiddleware(system))
+    assert agent.get_input_jsonschema()["properties"].keys() == {"messages"}
+    assert agent.get_output_jsonschema()["properties"].keys() >= {"active_thread", "recalled", "suggestion"}
+
+
 def test_a_recorded_conversation_on_five_topics(system: MemorySystem) -> None:
     lines = [json.loads(line) for line in demo.everyday().splitlines()]
     turns = list(zip(lines[::2], lines[1::2], strict=True))
