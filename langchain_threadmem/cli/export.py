@@ -94,7 +94,7 @@ def _export(options: argparse.Namespace) -> int:
             return 0
         written: list[Path] = []
         if not out.is_dir() and (is_single or out.suffix == suffix == _LINES):
-            files.write_text(out, "".join(texts))
+            files.write_texts(out, texts)
             written.append(out)
         else:
             files.make_folder(out)

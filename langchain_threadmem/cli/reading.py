@@ -122,11 +122,11 @@ def _show(options: argparse.Namespace) -> int:
     console = Console()
     with open_memory(options, read_only=True) as system:
         if options.conversation is None:
-            memories = [system.conversation(name) for name in system.conversations()]
+            # Read one by one, since all messages of all conversations may not fit into memory.
+            histories = ((name, system.conversation(name).history) for name in system.conversations())
             if options.json:
-                print_json([_counted(memory.conversation_id, memory.history) for memory in memories])
+                print_json([_counted(name, history) for name, history in histories])
             else:
-                histories = {memory.conversation_id: memory.history for memory in memories}
                 console.print(terminal.list_conversations(histories))
             return 0
         memory = conversation_of(system, options.conversation)

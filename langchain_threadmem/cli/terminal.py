@@ -6,7 +6,7 @@ forks only, see `export.layout`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from rich.console import Group, RenderableType
 from rich.filesize import decimal
@@ -117,16 +117,14 @@ def list_threads(history: Nodes) -> Table:
     return table
 
 
-def list_conversations(histories: Mapping[str, Nodes]) -> RenderableType:
+def list_conversations(histories: Iterable[tuple[str, Nodes]]) -> RenderableType:
     """A table of conversations: name, number of messages and of threads, first message."""
-    if not histories:
-        return Text("no conversations")
     table = _table("conversation", "messages", "threads", "begins")
-    for name, history in histories.items():
+    for name, history in histories:
         nodes = graph.living(history)
         begins = _opening(nodes[0], "dim") if nodes else Text()
         table.add_row(Text(one_line(name)), str(len(nodes)), str(len(graph.leaves(nodes))), begins)
-    return table
+    return table if table.row_count else Text("no conversations")
 
 
 def list_moves(moves: Sequence[Move]) -> Table:

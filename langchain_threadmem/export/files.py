@@ -5,11 +5,12 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Iterable
 from pathlib import Path
 from uuid import uuid4
 
 from langchain_threadmem.common.inputs import path_of
-from langchain_threadmem.errors import PersistenceError
+from langchain_threadmem.errors import PersistenceError, ThreadMemError
 
 
 def write_text(path: str | Path, text: str) -> None:
@@ -18,12 +19,22 @@ def write_text(path: str | Path, text: str) -> None:
     Raises:
         PersistenceError: The file cannot be written.
     """
+    write_texts(path, [text])
+
+
+def write_texts(path: str | Path, texts: Iterable[str]) -> None:
+    """Write texts to one file, as `write_text` does, one by one.
+
+    Raises:
+        PersistenceError: The file cannot be written.
+        ThreadMemError: A text cannot be made.
+    """
     target = path_of(path)
     try:
         draft = target.with_name(f".{target.name}.{uuid4().hex}")
         try:
             with draft.open("x", encoding="utf-8", newline="\n") as file:
-                file.write(text)
+                file.writelines(texts)
                 file.flush()
                 os.fsync(file.fileno())
             if target.exists():
@@ -33,6 +44,8 @@ def write_text(path: str | Path, text: str) -> None:
         except BaseException:
             draft.unlink(missing_ok=True)
             raise
+    except ThreadMemError:
+        raise
     except (OSError, ValueError) as error:
         raise _file_error("save to", target, error) from error
 

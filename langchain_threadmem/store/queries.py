@@ -123,7 +123,9 @@ _FIRST_BELOW = Statement(
     _ids_below.limit(bindparam("most", type_=BigInteger())).offset(bindparam("skip", type_=BigInteger())),
     *("owner", "low", "high", "now", "most", "skip"),
 )
-_BY_IDS = Statement(_rows.where(namespace.c.owner == _OWNER, within(item.c.id, "ids")), "owner", "ids")
+# The condition uses no indexed column, because SQLite would read all items of the owner before the ids.
+_of_owner = namespace.c.owner.concat("") == _OWNER
+_BY_IDS = Statement(_rows.where(_of_owner, within(item.c.id, "ids")), "owner", "ids")
 _VECTORS = Statement(
     select(item_vector.c.item, item_vector.c.vector).where(
         within(item_vector.c.item, "ids"), item_vector.c.model == bindparam("model")

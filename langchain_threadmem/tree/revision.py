@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import BigInteger, Column, and_, bindparam, select, update
+from sqlalchemy import BigInteger, Column, and_, bindparam, exists, select, update
 
 from langchain_threadmem.errors import PersistenceError
 from langchain_threadmem.messages.codec import UNREADABLE, decode_stored
@@ -39,8 +39,14 @@ _RENEW_SYSTEM = Statement(
     "tree",
     "keys",
 )
+# The newest system message is searched in the whole tree, so only if a system message is revived.
 _RENEW_SYSTEM_OF = Statement(
-    update(tree).where(tree.c.id == bindparam("tree")).values(system=_newest_system), "tree"
+    update(tree)
+    .where(tree.c.id == bindparam("tree"))
+    .where(exists().where(within(node.c.key, "keys"), node.c.role == "system"))
+    .values(system=_newest_system),
+    "tree",
+    "keys",
 )
 _newer = node.alias("newer")
 _REPLACED_BY = Statement(
@@ -163,8 +169,9 @@ def revive(conn: Conn, tree_id: int, keys: Iterable[int], kept: Collection[int])
 
 def make_live(conn: Conn, tree_id: int, keys: Sequence[int]) -> None:
     """Mark superseded nodes of messages without a live node as live."""
-    conn.run(_REVIVE, json.dumps(keys))
-    conn.run(_RENEW_SYSTEM_OF, tree_id)
+    listed = json.dumps(keys)
+    conn.run(_REVIVE, listed)
+    conn.run(_RENEW_SYSTEM_OF, tree_id, listed)
     trees.changed(conn, tree_id)
 
 

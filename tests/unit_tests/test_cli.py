@@ -7,6 +7,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import weakref
 from contextlib import closing
 from dataclasses import asdict
 from itertools import pairwise
@@ -18,7 +19,7 @@ import psycopg
 import pytest
 from sqlalchemy.engine import make_url
 
-from langchain_threadmem import ChatMemory, MemorySystem
+from langchain_threadmem import ChatMemory, ConversationNode, MemorySystem
 from langchain_threadmem.cli import demo
 from langchain_threadmem.cli.demo import turns_of
 from langchain_threadmem.cli.main import main
@@ -281,6 +282,44 @@ def test_show_lists_the_conversations_of_a_database(
     assert heading.split() == ["conversation", "messages", "threads", "begins"]
     assert first.split()[:3] == ["first", "6", "1"]
     assert second.split() == ["second", "2", "1", "Hello"]
+
+
+class History(list[ConversationNode]):
+    """A list with weak references."""
+
+
+class Exported(str):
+    """A text with weak references."""
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["show", "many.db"], ["show", "many.db", "--json"], ["export", "--db", "many.db", "--out", "all.jsonl"]],
+    ids=["show", "json", "export"],
+)
+def test_a_command_on_all_conversations_keeps_few_of_them_in_memory(
+    command: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    references: list[weakref.ref[Any]] = []
+    counts: list[int] = []
+
+    def noted(result: Any) -> Any:
+        references.append(weakref.ref(result))
+        counts.append(sum(reference() is not None for reference in references))
+        return result
+
+    with MemorySystem("many.db", embeddings=False) as system:
+        for number in range(5):
+            system.conversation(f"c{number}").append("Hello", "Hi!")
+    read, export = ChatMemory.history.fget, ChatMemory.export
+    assert read is not None
+    monkeypatch.setattr(ChatMemory, "history", property(lambda memory: noted(History(read(memory)))))
+    monkeypatch.setattr(
+        ChatMemory, "export", lambda memory, format: noted(Exported(export(memory, format) + "\n"))
+    )
+    assert main(command) == 0
+    assert len(counts) == 5
+    assert max(counts) <= 2
 
 
 def test_show_draws_a_conversation_and_its_threads(database: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 
 from langchain_threadmem import ChatMemory, ConversationNode, MemorySystem
 from langchain_threadmem.errors import InvalidGraphStateError, NodeNotFoundError
+from langchain_threadmem.storage.sqlite import SqliteDatabase
 from langchain_threadmem.tree.node import State
 
 Wrap = Callable[[ChatMemory], Any]
@@ -134,6 +136,28 @@ def test_reviving_a_version_leaves_a_moved_message_in_its_place(memory: Any) -> 
     assert sorted(map(texts, memory.threads())) == [["And bread?", "Bread."], ["Hello", "Hi!"]]
     memory.switch(bread.id, revive=True)
     assert sorted(map(texts, memory.threads())) == [["And bread?", "Bread."], ["Hello", "Hi!"]]
+
+
+def test_the_cost_of_reviving_a_version_does_not_depend_on_other_threads(tmp_path: Path) -> None:
+    steps: list[int] = []
+    for size in (10, 1000):
+        with MemorySystem(tmp_path / f"{size}.db", embeddings=False) as system:
+            memory = system.conversation("talk", node_selector=lambda tree, _: None)
+            memory.extend(f"message {number}" for number in range(size))
+            human, answer = memory.append("Hello", "Hi!")
+            memory.regenerate(human.id, "Good day!")
+            steps.append(0)
+
+            def count() -> None:
+                steps[-1] += 1
+
+            database = system.runtime.database
+            assert isinstance(database, SqliteDatabase)
+            assert database._writer is not None
+            database._writer.set_progress_handler(count, 1)
+            memory.switch(answer.id, revive=True)
+    few, many = steps
+    assert many < few + 500, "one step is an instruction of SQLite"
 
 
 def grown(memory: ChatMemory, rng: random.Random, steps: int) -> None:

@@ -154,3 +154,10 @@ def test_a_put_finds_the_expired_items_of_its_namespace_by_an_index() -> None:
     assert [step for step in steps if "threadmem_item" in step] == [
         f"SEARCH threadmem_item USING COVERING INDEX {index}"
     ]
+
+
+def test_items_are_read_by_their_ids() -> None:
+    with MemorySystem() as system:
+        steps = _plan(system, _statements()["langchain_threadmem.store.queries._BY_IDS"])
+    assert steps[0] == "SEARCH threadmem_item USING INTEGER PRIMARY KEY (rowid=?)"
+    assert "SEARCH threadmem_namespace USING INTEGER PRIMARY KEY (rowid=?)" in steps

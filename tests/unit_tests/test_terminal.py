@@ -49,7 +49,7 @@ def test_markup_and_escape_codes_in_a_message_do_nothing() -> None:
     for picture in (
         terminal.draw_tree(memory.history),
         terminal.list_threads(memory.history),
-        terminal.list_conversations({"[bold]": memory.history}),
+        terminal.list_conversations([("[bold]", memory.history)]),
         terminal.show_recall("[red]alarm[/red]", hits),
     ):
         out = drawn(picture)
@@ -106,7 +106,7 @@ def test_a_narrow_terminal_cuts_openings_and_keeps_numbers() -> None:
     memory.append("many words " * 100, "none")
     for table in (
         terminal.list_threads(memory.history),
-        terminal.list_conversations({"long": memory.history}),
+        terminal.list_conversations([("long", memory.history)]),
     ):
         heading, row = drawn(table, width=50).splitlines()
         assert "messages" in heading
