@@ -9,12 +9,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import get_args
 
 from langchain_threadmem.engine import telemetry
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.errors import InputError, NodeNotFoundError, SessionNotFoundError, StorageBusyError
-from langchain_threadmem.index.removal import drop
+from langchain_threadmem.index.removal import Removed, drop
 from langchain_threadmem.messages.codec import decode_stored
 from langchain_threadmem.messages.ids import is_key
 from langchain_threadmem.storage.schema import SUMMARIES, State
@@ -166,22 +167,33 @@ def _plan_thread(conn: Conn, call: Summarising, session: str, source: int, tree:
 
 def _summarize(call: Summarising, read: Callable[[Conn], Plan]) -> Flow[MemoryUnit | None]:
     owner = call.runtime.owner
+
+    def begin(conn: Conn) -> tuple[Renewal, MemoryUnit | None]:
+        run = Renewal(call, read(conn))
+        return run, _unit(conn, owner, run.top.row.key if run.is_current and run.top else None)
+
+    def store(conn: Conn, run: Renewal, root: Piece | None) -> tuple[Removed, MemoryUnit | None] | None:
+        removed = run.store(conn, root)
+        # Another process may replace the summary after this transaction.
+        return None if removed is None else (removed, _unit(conn, owner, root.key if root else None))
+
     for _ in range(ATTEMPTS):
-        run = Renewal(call, (yield from Sql(read)))
+        run, current = yield from Sql(begin)
         if run.is_current:
-            return (yield from _unit(owner, run.top.row.key if run.top else None))
+            return current
         try:
             root = yield from run.build()
         except Unwritten:
             return None
-        stored = yield from Sql(lambda conn, r=run, top=root: r.store(conn, top), write=True)  # type: ignore[misc]
+        stored = yield from Sql(partial(store, run=run, root=root), write=True)
         if stored is not None:
-            yield from drop(call.runtime, stored)
-            return (yield from _unit(owner, root.key if root else None))
+            removed, unit = stored
+            yield from drop(call.runtime, removed)
+            return unit
     raise StorageBusyError(
         f"the messages changed {ATTEMPTS} times while they were summarised; summarise them again later"
     )
 
 
-def _unit(owner: str, key: int | None) -> Flow[MemoryUnit | None]:
-    return None if key is None else (yield from Sql(lambda conn: read_units(conn, owner, [key])))[0]
+def _unit(conn: Conn, owner: str, key: int | None) -> MemoryUnit | None:
+    return None if key is None else read_units(conn, owner, [key])[0]

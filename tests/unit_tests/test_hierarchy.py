@@ -359,6 +359,26 @@ def test_two_runs_at_once_end_in_one_hierarchy(opened: Open) -> None:
     ]
 
 
+def test_a_run_returns_its_summary_if_another_run_replaces_it_at_once(
+    opened: Open, owner: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other, system = opened(), opened()
+    say(system, 3)
+    database = system.runtime.database
+    write = database.write
+
+    def overtaken(transaction: Any) -> Any:
+        result = write(transaction)
+        if not database.read(lambda conn: summary_queries.unfinished(conn, owner)):
+            monkeypatch.undo()
+            other.conversation("s").edit(1, "changed")
+            assert other.summarize_session("s").content == "S2."
+        return result
+
+    monkeypatch.setattr(database, "write", overtaken)
+    assert system.summarize_session("s").content == "S1."
+
+
 def test_a_session_is_summarised_thread_by_thread(opened: Open, writer: Writer, verbs: Wrap) -> None:
     system = opened(size=60)
     memory = system.conversation("s", node_selector=by_first_letter)
