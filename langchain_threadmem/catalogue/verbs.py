@@ -236,9 +236,8 @@ def rename_thread(conversation: Conversation, message: MessageRef, title: str) -
 
     def write(conn: Conn) -> tuple[str, list[NodeRow]]:
         trees.lock(conn, tree)
-        ranges = nodes.spans(conn, navigate.message_in(conn, tree, message).key)
-        keys = [key for first, last in ranges[:2] for key in range(first, min(first + 1, last) + 1)]
-        opening = nodes.by_keys(conn, keys[:2])
+        spans = nodes.spans(conn, navigate.message_in(conn, tree, message).key)
+        opening = nodes.first_of(conn, spans, 2)
         # The first node may be a system message.
         titled = next((row for row in opening if row.role != "system"), opening[0])
         new = replace(placements.by_key(conn, titled.key) or Placement(""), title=title)

@@ -164,6 +164,9 @@ _SPANS_OF = _spans(
     "keys",
 )
 _ROWS_OF_RANGE = Statement(_rows().where(_RANGE).order_by(node.c.key), "first", "last")
+_FIRST_OF_RANGE = Statement(
+    _rows().where(_RANGE).order_by(node.c.key).limit(bindparam("most")), "first", "last", "most"
+)
 _MESSAGES_OF_RANGE = Statement(
     select(*node.c["message", "body", "role", "seq"]).where(_RANGE, STORED).order_by(node.c.key),
     "first",
@@ -281,6 +284,16 @@ def thread(conn: Conn, key: int, most: int | None = None) -> list[NodeRow]:
     """The nodes from the root to a node, or the last `most` of them, oldest first."""
     ranges = spans(conn, key) if most is None else newest(spans(conn, key), most)
     return _opened(conn, [row for first, last in ranges for row in conn.all(_ROWS_OF_RANGE, first, last)])
+
+
+def first_of(conn: Conn, spans: Iterable[tuple[int, int]], most: int) -> list[NodeRow]:
+    """The first `most` nodes of ranges of keys."""
+    rows: list[tuple[Any, ...]] = []
+    for first, last in spans:
+        rows += conn.all(_FIRST_OF_RANGE, first, last, most - len(rows))
+        if len(rows) == most:
+            break
+    return _opened(conn, rows)
 
 
 def threads(conn: Conn, keys: Collection[int], most: int) -> dict[int, list[NodeRow]]:

@@ -257,6 +257,17 @@ def test_a_thread_is_renamed_and_the_title_stays_when_its_first_message_is_place
             renamed.rename_thread(human.id, title)
 
 
+def test_a_thread_is_renamed_after_its_first_messages_are_erased(system: MemorySystem, verbs: Wrap) -> None:
+    memory = system.conversation("tea")
+    memory.append("Which tea is green?", "Sencha.")
+    between = datetime.now(UTC)
+    memory.append("And black?", "Assam.")
+    system.erase(before=between)
+    renamed = verbs(memory)
+    assert renamed.rename_thread(4, "Tea time") == "Tea time"
+    assert [thread.title for thread in renamed.list_threads()] == ["Tea time"]
+
+
 def test_a_renamed_thread_keeps_its_reason_and_is_still_sorted() -> None:
     memory = ChatMemory(embeddings=False)
     nodes = memory.extend(

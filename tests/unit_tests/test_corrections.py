@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from io import StringIO
 from typing import Any
 
@@ -71,6 +72,15 @@ def test_another_place_deep_in_a_thread_has_the_title_of_the_thread(
 ) -> None:
     verb = talk(system, verbs, rye=((2, 1.0),), oats=((6, 1.0),), milk=((4, 0.5), (8, 0.5)))
     assert verb.doubtful()[0].runner_up.title == "Bread"
+
+
+def test_another_place_has_a_title_after_the_first_messages_of_its_thread_are_erased(
+    system: MemorySystem, verbs: Wrap
+) -> None:
+    verb = talk(system, verbs, rye=((2, 1.0),), oats=((6, 1.0),), milk=((None, 0.5), (8, 0.5)))
+    [oats] = [node for node in verb.history() if node.message.content == "oats"]
+    system.erase(before=oats.timestamp - timedelta(microseconds=1))
+    assert verb.doubtful()[0].runner_up.title == "Oats"
 
 
 def test_a_superseded_turn_is_no_other_place(system: MemorySystem, verbs: Wrap) -> None:

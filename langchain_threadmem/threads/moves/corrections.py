@@ -217,13 +217,11 @@ def _found(
             return [_Found(row, placement, probability, (None, chance), [row])]
         end = nodes.by_seq(conn, tree, candidate)
         if end is not None and end.state == State.LIVE:
-            ranges = nodes.spans(conn, end.key)
+            spans = nodes.spans(conn, end.key)
             # A turn that was moved below the message itself is no other place for it.
-            if not nodes.contain(ranges, key):
-                opening = [at for first, last in ranges[:2] for at in range(first, min(first + 1, last) + 1)]
-                return [
-                    _Found(row, placement, probability, (candidate, chance), nodes.by_keys(conn, opening[:2]))
-                ]
+            if not nodes.contain(spans, key):
+                opening = nodes.first_of(conn, spans, 2)
+                return [_Found(row, placement, probability, (candidate, chance), opening)]
     return []
 
 
