@@ -11,7 +11,7 @@ from langchain_threadmem import integrity
 from langchain_threadmem.checkpoints import queries as checkpoint_queries
 from langchain_threadmem.checkpoints.spans import Reader
 from langchain_threadmem.checkpoints.values import KIND, unpack
-from langchain_threadmem.engine.flow import Flow, Sql, snapshot
+from langchain_threadmem.engine.flow import Flow, Sql, Steps, snapshot
 from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import (
     ClosedError,
@@ -84,19 +84,15 @@ def verify(owner: str, only_tree: int | None = None) -> Flow[Verification]:
     All rows are read in one transaction. Damage is reported as a problem, never raised as an error.
     """
     problems: list[str] = []
-    verification = yield from _attempt("the database", _on_snapshot(_verify(owner, only_tree)), problems)
+    verification = yield from _attempt("the database", snapshot(_verify(owner, only_tree)), problems)
     return verification or Verification(0, 0, tuple(problems))
-
-
-def _on_snapshot(check: Flow[T]) -> Flow[T]:
-    return (yield from snapshot(check))
 
 
 def _verify(owner: str, only_tree: int | None) -> Flow[Verification]:
     problems: list[str] = []
 
     def attempt(subject: str, check: Callable[[Conn], T]) -> Flow[T | None]:
-        return _attempt(subject, _read(check), problems)
+        return _attempt(subject, Sql(check), problems)
 
     problems += (yield from attempt("the database file", integrity.problems)) or []
     rows = partial(integrity.damaged, owner=owner, only_tree=only_tree)
@@ -124,11 +120,7 @@ def _verify(owner: str, only_tree: int | None) -> Flow[Verification]:
     return Verification(len(checked), total, tuple(dict.fromkeys(problems)))
 
 
-def _read(check: Callable[[Conn], T]) -> Flow[T]:
-    return (yield from Sql(check))
-
-
-def _attempt(subject: str, check: Flow[T], problems: list[str]) -> Flow[T | None]:
+def _attempt(subject: str, check: Steps[T], problems: list[str]) -> Flow[T | None]:
     """The result of a check; if damage stops the check, `None`, and the error is added to `problems`."""
     try:
         return (yield from check)

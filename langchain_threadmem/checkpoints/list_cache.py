@@ -277,7 +277,7 @@ class UnboundValue(NamedTuple):
         return self._replace(stored_value=stored_value, data=data, inline=inline, retries=self.retries - 1)
 
     def _with_ids(self) -> StoredValue:
-        def with_id(key: str | None, item: Item) -> Item:
+        def with_id(item: Item) -> Item:
             if isinstance(item, Inline) and item.id is None and item.message is not None:
                 return item._replace(id=item.message.id)
             return item

@@ -13,6 +13,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from langgraph.checkpoint.base import DeltaChannelHistory
+
 from langchain_threadmem.checkpoints import queries as checkpoint_queries
 from langchain_threadmem.checkpoints.queries import Address, CheckpointRow, WriteRow, pack_id, unpack_id
 from langchain_threadmem.checkpoints.save import Archive, blobs_of
@@ -178,22 +180,10 @@ class _Page:
                 log.warning("omitted from a list of checkpoints: %s", error)
 
 
-class History(NamedTuple):
-    """The writes to a channel since its last stored value.
-
-    Attributes:
-        writes: Task id, channel and value of each write, oldest first.
-        seed: A list with the last stored value; an empty list if no value is stored.
-    """
-
-    writes: list[tuple[str, str, Any]]
-    seed: list[Any]
-
-
 def delta_history(
     archive: Archive, conversation: str, ns: str, checkpoint: str | None, channels: Sequence[str]
-) -> Flow[dict[str, History]]:
-    """The writes to each channel from its last stored value to a checkpoint."""
+) -> Flow[dict[str, DeltaChannelHistory]]:
+    """The last stored value of each channel before a checkpoint, and the writes since, oldest first."""
     id_ = None if checkpoint is None else pack_id(checkpoint)
 
     def read(conn: Conn) -> tuple[_Batch, dict[str, list[WriteRow]], dict[str, tuple[int, int]]]:
@@ -223,13 +213,12 @@ def delta_history(
         return batch, writes, seeds
 
     batch, writes, seeds = yield from Sql(read)
-    return {
-        channel: History(
-            [batch.write(archive, write) for write in reversed(writes[channel])],
-            [batch.blob(archive, *seeds[channel])] if channel in seeds else [],
-        )
-        for channel in channels
-    }
+    histories: dict[str, DeltaChannelHistory] = {}
+    for channel in channels:
+        histories[channel] = {"writes": [batch.write(archive, row) for row in reversed(writes[channel])]}
+        if channel in seeds:
+            histories[channel]["seed"] = batch.blob(archive, *seeds[channel])
+    return histories
 
 
 class SegmentCache(SharedComponent):

@@ -152,7 +152,7 @@ def copy_thread(archive: Archive, source: str, target: str) -> Flow[None]:
 
 
 def _moved(stored_value: StoredValue, segments: Mapping[int, int]) -> StoredValue:
-    def move(_: str | None, item: Item) -> Item:
+    def move(item: Item) -> Item:
         return Span(*(copying.key_of_copy(key, segments) for key in item)) if isinstance(item, Span) else item
 
     return stored_value.mapped(move)

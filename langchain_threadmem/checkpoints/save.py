@@ -191,7 +191,7 @@ def put(
     versions: dict[str, Any] = state.get("channel_versions", {})
     kind, data = archive.dump(compact(state, metadata))
     parent_id = None if parent is None else pack_id(parent)
-    run = _run_of(metadata)
+    run = str(metadata.get("run_id") or "").replace("\0", "") or None
     row = CheckpointRow(0, ns, checkpoint_id, parent_id, run, (), kind, data)
     now, owner = time.time(), archive.runtime.owner
     outgoing = {
@@ -424,11 +424,6 @@ class _Finder:
             return lists.places_from(self._conn, messages, self._rows[self._requested.index(request)])
         tree = self._tree_ids.get(scope) or trees.find(self._conn, *self._conversation, scope)
         return [None] * len(messages) if tree is None else lists.find(self._conn, tree, messages)
-
-
-def _run_of(metadata: Mapping[str, Any]) -> str | None:
-    run = str(metadata.get("run_id") or "").replace("\0", "")
-    return run or None
 
 
 def _refs(archive: Archive, row: CheckpointRow | None, versions: Mapping[str, Any]) -> dict[str, int]:

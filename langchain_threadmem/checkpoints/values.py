@@ -156,9 +156,6 @@ class StoredValue:
     def pack(self, encrypt: BodyCipher | None = None) -> bytes:
         """The bytes to store: a line of JSON, then `rest`.
 
-        Args:
-            encrypt: Encrypts the bodies.
-
         Example:
             >>> StoredValue({None: (Span(5, 9), Inline("a1", "{}"))}, True).pack()
             b'[[5,9],["a1","{}"]]'
@@ -178,17 +175,14 @@ class StoredValue:
     def with_bodies(self, change: BodyCipher) -> StoredValue:
         """The value with its bodies encrypted or decrypted."""
 
-        def changed(_: str | None, item: Item) -> Item:
+        def changed(item: Item) -> Item:
             return item._replace(body=change(item.id, item.body)) if isinstance(item, Inline) else item
 
         return self.mapped(changed)
 
-    def mapped(self, change: Callable[[str | None, Item], Item]) -> StoredValue:
-        """The value with `change` applied to each item, given the key of its list."""
-        return replace(
-            self,
-            lists={key: tuple(change(key, item) for item in items) for key, items in self.lists.items()},
-        )
+    def mapped(self, change: Callable[[Item], Item]) -> StoredValue:
+        """The value with `change` applied to each item."""
+        return replace(self, lists={key: tuple(map(change, items)) for key, items in self.lists.items()})
 
 
 def take_apart(

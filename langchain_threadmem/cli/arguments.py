@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias
 
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.messages.text import one_line
+from langchain_threadmem.messages.text import listed, one_line
 
 if TYPE_CHECKING:
     from langchain_threadmem.chat_memory import ChatMemory
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 DATABASE = "memory.db"
 """The default database of commands."""
-NAMES_SHOWN = 5
-"""The number of conversations that an error lists."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -191,9 +189,8 @@ def conversation_of(system: MemorySystem, name: str) -> ChatMemory:
     """
     names = system.conversations()
     if name not in names:
-        listed = ", ".join(map(repr, names[:NAMES_SHOWN])) + (" ..." if len(names) > NAMES_SHOWN else "")
         raise InputError(
-            f"there is no conversation {name!r} of {system.owner!r}; there is {listed or 'none'}"
+            f"there is no conversation {name!r} of {system.owner!r}; there is {listed(names) or 'none'}"
         )
     return system.conversation(name)
 

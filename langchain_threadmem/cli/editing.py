@@ -15,7 +15,7 @@ from langchain_threadmem.cli.arguments import (
     progress_bar,
 )
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.messages.text import one_line, plural, visible
+from langchain_threadmem.messages.text import listed, one_line, plural, visible
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -103,12 +103,10 @@ def _sort(options: argparse.Namespace) -> int:
     if options.json:
         print_json({"moves": list(map(_move, moves)), "moved": not options.dry_run, "threads": threads})
         return 0
-    from rich.console import Console
-
-    from langchain_threadmem.cli import terminal
-
     if moves:
-        Console().print(terminal.list_moves(moves))
+        from langchain_threadmem.cli import terminal
+
+        terminal.write(terminal.list_moves(moves))
     verb = "to move" if options.dry_run else "moved"
     print(f"{plural(len(moves), 'message')} {verb}; {plural(threads, 'thread')} now")
     return 0
@@ -155,8 +153,9 @@ def _end_of_thread(memory: ChatMemory, thread: int) -> int:
     """The last message of a thread, whose number is the number of the thread."""
     ends = [path[-1].id for path in memory.threads()]
     if thread not in ends:
-        listed = ", ".join(map(str, ends[:10])) + (" ..." if len(ends) > 10 else "")
-        raise InputError(f"there is no thread {thread} in {memory.conversation_id!r}; there is {listed}")
+        raise InputError(
+            f"there is no thread {thread} in {memory.conversation_id!r}; there is {listed(ends, 10)}"
+        )
     return thread
 
 

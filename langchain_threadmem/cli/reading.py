@@ -104,22 +104,17 @@ def _list(options: argparse.Namespace) -> int:
     if options.json:
         print_json(infos)
         return 0
-    from rich.console import Console
-
     from langchain_threadmem.cli import terminal
 
-    Console().print(terminal.list_infos(infos))
+    terminal.write(terminal.list_infos(infos))
     return 0
 
 
 def _show(options: argparse.Namespace) -> int:
     if options.doubtful and options.conversation is None:
         raise InputError("--doubtful requires a conversation; pass its name after the database")
-    from rich.console import Console
-
     from langchain_threadmem.cli import terminal
 
-    console = Console()
     with open_memory(options, read_only=True) as system:
         if options.conversation is None:
             # Read one by one, since all messages of all conversations may not fit into memory.
@@ -127,7 +122,7 @@ def _show(options: argparse.Namespace) -> int:
             if options.json:
                 print_json([_counted(name, history) for name, history in histories])
             else:
-                console.print(terminal.list_conversations(histories))
+                terminal.write(terminal.list_conversations(histories))
             return 0
         memory = conversation_of(system, options.conversation)
         if options.doubtful:
@@ -135,14 +130,13 @@ def _show(options: argparse.Namespace) -> int:
             if options.json:
                 print_json(list(map(_doubt, doubts)))
             else:
-                console.print(terminal.list_doubts(doubts))
+                terminal.write(terminal.list_doubts(doubts))
             return 0
         history = memory.history
     if options.json:
         print_json(list(map(_message, history)))
         return 0
-    console.print(terminal.draw_tree(history, reasons=True))
-    console.print(terminal.list_threads(history))
+    terminal.write(terminal.draw_tree(history, reasons=True), terminal.list_threads(history))
     return 0
 
 
@@ -160,11 +154,9 @@ def _search(options: argparse.Namespace) -> int:
     if options.json:
         print_json(list(map(_hit, hits)))
         return 0
-    from rich.console import Console
-
     from langchain_threadmem.cli import terminal
 
-    Console().print(terminal.show_recall(options.query, hits, named=True))
+    terminal.write(terminal.show_recall(options.query, hits, named=True))
     return 0
 
 
@@ -174,11 +166,9 @@ def _stats(options: argparse.Namespace) -> int:
     if options.json:
         print_json(statistics)
         return 0
-    from rich.console import Console
-
     from langchain_threadmem.cli import terminal
 
-    Console().print(terminal.show_statistics(statistics))
+    terminal.write(terminal.show_statistics(statistics))
     return 0
 
 

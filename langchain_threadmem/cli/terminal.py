@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from rich.console import Group, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.filesize import decimal
 from rich.table import Table
 from rich.text import Text
@@ -34,6 +34,13 @@ DOUBT_STYLE = "bold yellow"
 """Style of the mark of a message in a doubtful place."""
 MAX_WIDTH = 400
 """The number of formatted characters of a message, which rich cuts to the width of the terminal."""
+
+
+def write(*parts: RenderableType) -> None:
+    """Print parts, one below the other."""
+    console = Console()
+    for part in parts:
+        console.print(part)
 
 
 def draw_tree(history: Nodes, *, reasons: bool = False) -> RenderableType:
@@ -157,13 +164,7 @@ def list_infos(infos: Sequence[ConversationInfo | ThreadInfo]) -> RenderableType
 
 
 def show_recall(question: str, hits: Sequence[Recollection], *, named: bool = False) -> RenderableType:
-    """The hits of a recall: each below its context, with its score and the reason.
-
-    Args:
-        question: The question.
-        hits: The hits.
-        named: Whether to show the conversation of each hit.
-    """
+    """The hits of a recall: each below its context, with its score and the reason."""
     lines = Table.grid(padding=(0, 1), pad_edge=True)
     for hit in hits:
         for node in hit.thread:

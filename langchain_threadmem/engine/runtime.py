@@ -73,9 +73,6 @@ class Component(_Lifecycle):
     """State of one capability for one owner: a cache, a queue, an index.
 
     The first call of `runtime.get(Kind)` makes the component of a runtime, and later calls return it.
-
-    Args:
-        runtime: The runtime that the component belongs to.
     """
 
     def __init__(self, runtime: Runtime) -> None:
@@ -83,11 +80,7 @@ class Component(_Lifecycle):
 
 
 class SharedComponent(_Lifecycle):
-    """State of one capability for all owners of a database, made at its first use by `runtime.get(Kind)`.
-
-    Args:
-        resources: The resources that the component belongs to.
-    """
+    """State of one capability for all owners of a database, made at its first use by `runtime.get(Kind)`."""
 
     def __init__(self, resources: Resources) -> None:
         self.resources = resources
@@ -115,12 +108,7 @@ class TreeCache(SharedComponent, Generic[V]):
 
 
 class Resources(forking.Forkable):
-    """The database, the embedding model and the components that all owners of a database share.
-
-    Args:
-        database: The database.
-        embedder: The embedding model.
-    """
+    """The database, the embedding model and the components that all owners of a database share."""
 
     def __init__(self, database: SqliteDatabase | ServerDatabase, embedder: Embedder) -> None:
         self.database = database

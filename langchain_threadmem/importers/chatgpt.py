@@ -22,9 +22,8 @@ from langchain_core.messages import (
 )
 
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.importers.chats import Bad, Chat, Chats, Entry, seconds, text_or_none
-from langchain_threadmem.importers.json_items import object_of
-from langchain_threadmem.importers.source import Source
+from langchain_threadmem.importers.chats import Chat, Chats, Entry, seconds, text_or_none
+from langchain_threadmem.importers.source import Source, chats_of_items
 from langchain_threadmem.messages.records import as_list, as_object
 from langchain_threadmem.storage.schema import State
 
@@ -42,11 +41,7 @@ def is_item(value: object) -> bool:
 
 def chats(source: Source) -> Chats:
     """The conversations of an export."""
-    for item in source.items():
-        try:
-            yield _chat(object_of(item), item.where)
-        except InputError as error:
-            yield Bad(str(error))
+    return chats_of_items(source, _chat)
 
 
 def _chat(record: dict[str, Any], position: str) -> Chat:

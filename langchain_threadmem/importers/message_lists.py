@@ -48,6 +48,14 @@ def is_item(value: object) -> bool:
     return is_message(value)
 
 
+def is_langchain_item(value: object) -> bool:
+    """Whether an item of a JSON file is a message of `messages_to_dict`, or a list of such messages."""
+    if isinstance(value, dict) and "messages" in value:
+        value = value["messages"]
+    first = value[0] if isinstance(value, list) and value else value
+    return isinstance(first, dict) and "type" in first and isinstance(first.get("data"), dict)
+
+
 def is_message(value: object) -> bool:
     """Whether a value is a message with a role and content."""
     return (

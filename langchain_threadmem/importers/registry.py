@@ -11,7 +11,6 @@ from langchain_threadmem.errors import InputError
 from langchain_threadmem.importers import (
     chatgpt,
     claude,
-    langchain,
     llamabot,
     memforest,
     message_lists,
@@ -57,7 +56,7 @@ class Format(NamedTuple):
 FORMATS = (
     Format("chatgpt", "conversations.json of ChatGPT's export", chatgpt.chats, chatgpt.is_item),
     Format("claude", "conversations.json of Claude's export", claude.chats, claude.is_item),
-    Format("langchain", "LangChain's messages_to_dict", langchain.chats, langchain.is_item),
+    Format("langchain", "LangChain's messages_to_dict", message_lists.chats, message_lists.is_langchain_item),
     Format(
         "llamabot", "a document with nodes, of llamabot or ChatMemory.save", llamabot.chats, llamabot.is_item
     ),

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import sqlite3
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 from langchain_threadmem.common.inputs import path_of
 from langchain_threadmem.errors import InputError, PersistenceError
-from langchain_threadmem.importers.json_items import Item, items_of
+from langchain_threadmem.importers.chats import Bad, Chat, Chats
+from langchain_threadmem.importers.json_items import Item, items_of, object_of
 
 _SQLITE = b"SQLite format 3\0"
 _MEMBER = "conversations"
@@ -122,3 +123,12 @@ class Source:
         self.size = names[0].file_size
         self.name = Path(names[0].filename).stem
         return cast("BinaryIO", self._stack.enter_context(archive.open(names[0])))
+
+
+def chats_of_items(source: Source, chat_of: Callable[[dict[str, Any], str], Chat]) -> Chats:
+    """The conversations of a file whose items are conversations, given the value and position of each."""
+    for item in source.items():
+        try:
+            yield chat_of(object_of(item), item.where)
+        except InputError as error:
+            yield Bad(str(error))

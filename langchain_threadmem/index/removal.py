@@ -86,13 +86,7 @@ class Removed(NamedTuple):
 
 
 def drop(runtime: Runtime, removed: Removed, trees: Iterable[int] = ()) -> Flow[None]:
-    """Drop removed nodes from the caches and from the vector index.
-
-    Args:
-        runtime: The owner's memory.
-        removed: The nodes.
-        trees: Trees that were removed.
-    """
+    """Drop removed nodes from the caches and from the vector index."""
     runtime.drop(removed.keys, trees)
     keys = [key for tree_keys in removed.keys.values() for key in tree_keys]
     if removed.indexed and keys:
@@ -136,11 +130,6 @@ def clear(conn: Conn, tree_id: int, owner: str) -> None:
     """Remove all nodes and derived data of a tree; the empty tree numbers its nodes from 1 again.
 
     Units below its summaries are no longer below a summary.
-
-    Args:
-        conn: A write transaction.
-        tree_id: The tree.
-        owner: The owner of the tree.
     """
     forget_words(conn, tree_id, owner)
     for statement in (_LET_GO, *_DERIVED, *_SUMMARISED):

@@ -176,11 +176,7 @@ class ExactIndex:
 
 
 class Whole:
-    """The vectors of all trees of an owner in one exact index, and its watermark in each tree.
-
-    Args:
-        model: The embedding model of the vectors.
-    """
+    """The vectors of all trees of an owner in one exact index, and its watermark in each tree."""
 
     def __init__(self, model: str = "") -> None:
         self.model = model

@@ -369,13 +369,7 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
     ) -> Flow[Mapping[str, DeltaChannelHistory]]:
         """The writes to channels before a checkpoint, since the latest stored value of each channel."""
         thread, checkpoint = _thread(config), _checkpoint_id(config)
-        histories = yield from load.delta_history(self._archive, thread, _ns(config), checkpoint, channels)
-        return {
-            channel: {"writes": history.writes, "seed": history.seed[0]}
-            if history.seed
-            else {"writes": history.writes}
-            for channel, history in histories.items()
-        }
+        return (yield from load.delta_history(self._archive, thread, _ns(config), checkpoint, channels))
 
     aget_delta_channel_history = averb(get_delta_channel_history)
 

@@ -476,14 +476,7 @@ def _paged(items: Sequence[str], cursor: str | None) -> str:
 
 
 def _excerpt(thread: Sequence[ConversationNode], node: ConversationNode, conversation: str, most: int) -> str:
-    """The human and AI messages around a node of a thread as a block.
-
-    Args:
-        thread: The thread.
-        node: A node of the thread.
-        conversation: The name of the conversation.
-        most: Maximum number of characters of the messages.
-    """
+    """The human and AI messages around a node of a thread as a block."""
     spoken = [
         member for member in thread if member.message.type in SPOKEN and text_of(member.message).strip()
     ]

@@ -47,9 +47,6 @@ class ExternalUnit(NamedTuple):
 class ExternalCollection:
     """A Chroma collection that is only read.
 
-    Args:
-        collection: The collection.
-
     Raises:
         InputError: The object is not a Chroma collection.
     """

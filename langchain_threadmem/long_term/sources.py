@@ -179,11 +179,6 @@ class ShortTermSource:
     """The units in short-term memory, searched by vectors, or by words without vectors.
 
     Hits are read from storage again.
-
-    Args:
-        runtime: The owner's memory.
-        short: The short-term memory.
-        query: The query.
     """
 
     def __init__(self, runtime: Runtime, short: ShortTermMemory[Hashable, MemoryUnit], query: Query) -> None:
@@ -231,13 +226,7 @@ class ShortTermSource:
 
 
 class ExternalSource:
-    """The texts of an external collection, searched by vectors, or by words without vectors.
-
-    Args:
-        runtime: The owner's memory.
-        collection: The collection.
-        query: The query.
-    """
+    """The texts of an external collection, searched by vectors, or by words without vectors."""
 
     def __init__(self, runtime: Runtime, collection: ExternalCollection, query: Query) -> None:
         self.collection = collection

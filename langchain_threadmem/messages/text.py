@@ -7,6 +7,7 @@ pictures, plain text and terminals show these characters as escapes.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 # C0 and C1 controls except tab and line ends, bidirectional marks and controls, lone surrogates.
 _ACTING = re.compile(
@@ -33,6 +34,16 @@ def plural(number: int, noun: str) -> str:
         ('1 message', '2,000 messages')
     """
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def listed(values: Sequence[object], most: int = 5) -> str:
+    """The first values for an error; empty if there are none.
+
+    Example:
+        >>> listed(["a", "b"]), listed(range(9))
+        ("'a', 'b'", '0, 1, 2, 3, 4 ...')
+    """
+    return ", ".join(map(repr, values[:most])) + (" ..." if len(values) > most else "")
 
 
 def cut(text: str, width: int) -> str:

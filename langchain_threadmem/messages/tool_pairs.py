@@ -63,12 +63,7 @@ def text_of_calls(message: BaseMessage, before: str = "") -> str:
 
 
 def with_calls(answer: str, calls: str) -> str:
-    """The text by which the answer of a turn with tool calls is compared: it often omits their subject.
-
-    Args:
-        answer: The text of the answer.
-        calls: The result of `text_of_calls`.
-    """
+    """The text by which the answer of a turn with tool calls is compared: it often omits their subject."""
     return f"{calls}\n{answer}" if calls else answer
 
 

@@ -144,11 +144,6 @@ class LimitedWindow(ABC):
     ) -> list[BaseMessage] | None:
         """Add a message to a list.
 
-        Args:
-            messages: The list.
-            message: The new message.
-            limit: The result of `limit()`.
-
         Returns:
             A new list within the limit; `None` if the list has an equal system message and does not change.
         """

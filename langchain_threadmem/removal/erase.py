@@ -33,6 +33,8 @@ from langchain_threadmem.summaries import queries as summary_queries
 from langchain_threadmem.tree import nodes, trees
 from langchain_threadmem.units.visits import Visits
 
+_NOT_OPEN = "the vector index: another process has it open, or it cannot be opened from here"
+
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
@@ -162,7 +164,7 @@ def _take_from_index(runtime: Runtime, model: str, keys: Sequence[int]) -> Flow[
     """
     index = yield from Call(lambda: runtime.get(Indexes).index_of(model))
     if index is None:
-        return 0, "the vector index: another process has it open, or it cannot be opened from here", ""
+        return 0, _NOT_OPEN, ""
     stored = yield from Call(lambda: set(index.keys()).intersection(keys))
     reason = ""
     if isinstance(index, ClearableIndex):
@@ -210,9 +212,7 @@ def scrub(runtime: Runtime) -> Flow[Scrubbed]:
     for model in (yield from _indexed_models(runtime)):
         index = yield from Call(lambda: runtime.get(Indexes).index_of(model))  # noqa: B023 - driven before the next turn
         if index is None:
-            unscrubbed.append(
-                "the vector index: another process has it open, or it cannot be opened from here"
-            )
+            unscrubbed.append(_NOT_OPEN)
         elif reason := (yield from empty(index, runtime.owner)):
             unscrubbed.append(reason)
     return Scrubbed((*unscrubbed, *(yield from _scrub_database(runtime))))

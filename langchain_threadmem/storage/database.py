@@ -25,12 +25,6 @@ def open_database(
 ) -> Database:
     """Open a database, and create or migrate its tables.
 
-    Args:
-        url: As for `unopened`.
-        pool_size: As for `unopened`.
-        max_overflow: As for `unopened`.
-        read_only: As for `unopened`.
-
     Raises:
         InputError: The URL is not the URL of a supported database, an option does not apply to it, or a
             read-only database does not exist or is not a memory.

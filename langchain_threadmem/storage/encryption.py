@@ -46,10 +46,6 @@ def name_of_item(path: bytes, key: bytes) -> str:
 class Seal:
     """Writes and reads encrypted texts and vectors.
 
-    Args:
-        cipher: Encrypts and decrypts bytes.
-        owner: The owner of the memory.
-
     Example:
         >>> class Mirror:
         ...     def encrypt(self, plaintext):

@@ -16,6 +16,7 @@ from sqlalchemy import func, select
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from langchain_threadmem.errors import InputError, NewerDatabaseError, PersistenceError
+from langchain_threadmem.messages.text import listed
 from langchain_threadmem.storage import checksums, schema
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of
 
@@ -62,10 +63,6 @@ _RECORD = insert_of(schema.migration)
 def check(conn: Conn, name: str) -> None:
     """Check that a read-only database is a memory with the newest schema.
 
-    Args:
-        conn: A transaction.
-        name: The database, for the error.
-
     Raises:
         InputError: The database is not a memory.
         NewerDatabaseError: A newer version of this package wrote the database.
@@ -73,10 +70,9 @@ def check(conn: Conn, name: str) -> None:
     """
     tables = [row[0] for row in conn.all(_TABLES)]
     if schema.migration.name not in tables:
-        names = ", ".join(map(repr, tables[:5])) + (" ..." if len(tables) > 5 else "")
         raise InputError(
             f"{name} is a database without a memory: it has no table {schema.migration.name!r}, but "
-            f"{names or 'none at all'}; check the path"
+            f"{listed(tables) or 'none at all'}; check the path"
         )
     version = _version(conn)
     if version < MIGRATIONS[-1].number:

@@ -15,13 +15,7 @@ from langchain_threadmem.storage.transaction import Database, T
 
 
 class OwnedDatabase:
-    """The transactions of one owner on a database that many owners share.
-
-    Args:
-        database: The shared database.
-        owner: The owner.
-        seal: Encrypts the owner's data.
-    """
+    """The transactions of one owner on a database that many owners share."""
 
     def __init__(self, database: Database, owner: str, seal: Seal | None = None) -> None:
         self._database = database

@@ -303,9 +303,6 @@ class SqliteDatabase(Threaded, forking.Forkable):
 
         The copy gets its name when it is complete. It contains all changes until the last step of the copy.
 
-        Args:
-            target: The new file.
-
         Returns:
             The faults of the copied file, one sentence each; damage of the source is copied too.
 

@@ -19,14 +19,15 @@ from typing import Any, Final, TextIO
 
 from sqlalchemy import Boolean, Column, Float, Integer, LargeBinary, Text
 
+from langchain_threadmem.common.inputs import is_number, is_whole
 from langchain_threadmem.errors import InputError, PersistenceError
+from langchain_threadmem.messages.typed_json import compact
 from langchain_threadmem.removal.tables import COPIED_TABLES, MemoryTable, name_of
 from langchain_threadmem.transfer.rows import Row
 
 MANIFEST = "manifest.json"
 FORMAT: Final = "threadmem-folder"
 VERSION: Final = 1
-_compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 _MODULUS = 1 << 256
 _EARLIEST, _LATEST = (time.replace(tzinfo=UTC).timestamp() for time in (datetime.min, datetime.max))
 """The limits of the times that `datetime` can represent; all other floats are between them."""
@@ -71,11 +72,11 @@ def line_of(entry: MemoryTable, row: Row) -> str:
             value = base64.b64encode(value).decode()
         elif column.name == "body":
             parsed = json.loads(value)
-            value = parsed if _compact(parsed) == value else value
+            value = parsed if compact(parsed) == value else value
         elif isinstance(column.type, Boolean):
             value = bool(value)  # SQLite returns integers.
         record[column.name] = value
-    return _compact(record)
+    return compact(record)
 
 
 def row_of(entry: MemoryTable, line: str, location: str) -> Row:
@@ -104,15 +105,14 @@ def _value(column: Column[Any], value: object, location: str) -> Any:
         except (binascii.Error, ValueError) as error:
             raise InputError(f"{location} has invalid base64 in {column.name!r}: {error}") from error
     if column.name == "body" and isinstance(value, dict):
-        return _compact(value)
+        return compact(value)
     if isinstance(column.type, Text) and isinstance(value, str) and _fits(column, value):
         return value
     if isinstance(column.type, Boolean) and isinstance(value, bool):
         return value
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if isinstance(column.type, Float) and number and _EARLIEST <= value < _LATEST:  # type: ignore[operator]
-        return float(value)  # type: ignore[arg-type]
-    if isinstance(column.type, Integer) and number and isinstance(value, int) and abs(value) < 1 << 63:
+    if isinstance(column.type, Float) and is_number(value) and _EARLIEST <= value < _LATEST:
+        return float(value)
+    if isinstance(column.type, Integer) and is_whole(value, 1 - (1 << 63)) and value < 1 << 63:
         return value
     raise InputError(f"{location} has {value!r:.200} in {column.name!r}, which is not a value of this column")
 

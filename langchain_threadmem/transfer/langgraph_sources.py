@@ -22,6 +22,8 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
 from langchain_threadmem.errors import InputError, PersistenceError
+from langchain_threadmem.messages.text import listed
+from langchain_threadmem.tree.graph import parents_first
 
 Calls = dict[tuple[str, str], list[tuple[int, str, Any]]]
 """Pending writes by task id and task path: index, channel and value, by index."""
@@ -69,9 +71,10 @@ class Origin:
             refs[row[0]].append(CheckpointRef(*row))
         for thread in threads:
             if thread not in refs:
-                names = ", ".join(map(repr, sorted(refs)[:5])) + (" ..." if len(refs) > 5 else "")
-                raise InputError(f"the source has no thread {thread!r}; it has {names or 'none'}")
-        return {thread: _parents_first(refs[thread]) for thread in sorted(set(threads or refs))}
+                raise InputError(
+                    f"the source has no thread {thread!r}; it has {listed(sorted(refs)) or 'none'}"
+                )
+        return {thread: _ordered(refs[thread]) for thread in sorted(set(threads or refs))}
 
     def read(self, ref: CheckpointRef, checkpoint_id: str | None = None) -> CheckpointTuple | None:
         """A checkpoint, or another checkpoint of the same namespace."""
@@ -215,15 +218,8 @@ def _missing_package(package: str) -> InputError:
     )
 
 
-def _parents_first(refs: Sequence[CheckpointRef]) -> list[CheckpointRef]:
+def _ordered(refs: Sequence[CheckpointRef]) -> list[CheckpointRef]:
     """Sort checkpoints by id, but each after its ancestors."""
     by_id = {(ref.ns, ref.id): ref for ref in refs}
-    ordered: dict[CheckpointRef, None] = {}
-    for ref in sorted(refs, key=lambda ref: ref.id):
-        chain: list[CheckpointRef] = []
-        ancestor: CheckpointRef | None = ref
-        while ancestor is not None and ancestor not in ordered and ancestor not in chain:
-            chain.append(ancestor)
-            ancestor = by_id.get((ancestor.ns, ancestor.parent or ""))
-        ordered.update(dict.fromkeys(reversed(chain)))
-    return list(ordered)
+    oldest_first = sorted(refs, key=lambda ref: ref.id)
+    return parents_first({ref: by_id.get((ref.ns, ref.parent or "")) for ref in oldest_first})

@@ -19,6 +19,7 @@ from sqlalchemy import bindparam, select, update
 from langchain_threadmem.checkpoints.values import KIND, Item, Span, unpack
 from langchain_threadmem.errors import InputError, PersistenceError
 from langchain_threadmem.index import watermarks
+from langchain_threadmem.messages.text import listed
 from langchain_threadmem.removal.tables import COPIED_TABLES, Id, MemoryTable, owners, scope
 from langchain_threadmem.storage import schema
 from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS
@@ -89,7 +90,7 @@ class IdMap:
             changed["data"] = unpack(bytes(row["data"])).mapped(self._item).pack()
         return {**row, **changed}
 
-    def _item(self, _: str | None, item: Item) -> Item:
+    def _item(self, item: Item) -> Item:
         return Span(*(self.of(Id.NODE, key) for key in item)) if isinstance(item, Span) else item
 
 
@@ -101,8 +102,7 @@ def check_owner(conn: Conn, owner: str) -> None:
     """
     existing = owners(conn)
     if owner not in existing:
-        names = ", ".join(map(repr, existing[:5])) + (" ..." if len(existing) > 5 else "")
-        raise InputError(f"there is no memory of {owner!r}; there is {names or 'none'}")
+        raise InputError(f"there is no memory of {owner!r}; there is {listed(existing) or 'none'}")
 
 
 def has_rows(conn: Conn, owner: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import networkx
 
 K = TypeVar("K", int, str)
+H = TypeVar("H", bound=Hashable)
 
 
 def to_graph(nodes: Sequence[ConversationNode]) -> networkx.DiGraph[int]:
@@ -338,10 +339,6 @@ def _circle(ids: Iterable[int]) -> InvalidGraphStateError:
 def spliced(parents: Mapping[int, int | None], gone: Collection[int]) -> dict[int, int | None]:
     """The new parent of each node whose parent is removed: its nearest remaining ancestor.
 
-    Args:
-        parents: The parent of each node, including the removed nodes.
-        gone: The removed nodes.
-
     Example:
         >>> spliced({1: None, 2: 1, 3: 2, 4: 3}, {2, 3})
         {4: 1}
@@ -362,7 +359,7 @@ def nearest_remaining(
     return node
 
 
-def parents_first(parents: Mapping[K, K | None]) -> list[K]:
+def parents_first(parents: Mapping[H, H | None]) -> list[H]:
     """Nodes in the order of `parents`, except that parents precede their children.
 
     Args:
@@ -372,10 +369,10 @@ def parents_first(parents: Mapping[K, K | None]) -> list[K]:
         >>> parents_first({1: None, 2: 4, 3: 2, 4: 1})
         [1, 4, 2, 3]
     """
-    order: dict[K, None] = {}
+    order: dict[H, None] = {}
     for node in parents:
-        chain: list[K] = []
-        above: K | None = node
+        chain: list[H] = []
+        above: H | None = node
         while above is not None and above in parents and above not in order and len(chain) <= len(parents):
             chain.append(above)
             above = parents[above]

@@ -161,9 +161,6 @@ such places; 44 % of these places are wrong, and 63 % of the wrong places are am
 def probability_of(node: ConversationNode) -> float | None:
     """The probability of the place of a node when the place was chosen.
 
-    Args:
-        node: A node with its `placement`.
-
     Returns:
         0 to 1; `None` if no probabilities were computed, or the node is not live.
 

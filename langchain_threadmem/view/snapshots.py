@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from heapq import heapify, heappop, heappush
 from threading import Lock
 from typing import NamedTuple
 
+from langchain_threadmem.common.cache import LruCache
 from langchain_threadmem.errors import NodeNotFoundError, SessionNotFoundError
 from langchain_threadmem.export.layout import Layout
 from langchain_threadmem.memory_system import MemorySystem
@@ -103,7 +104,7 @@ class Snapshots:
 
     def __init__(self, system: MemorySystem) -> None:
         self._system = system
-        self._cache: OrderedDict[str, Snapshot] = OrderedDict()
+        self._cache = LruCache[str, Snapshot](CACHED)
         self._lock = Lock()
 
     def version(self, conversation: str) -> Version | None:
@@ -116,7 +117,7 @@ class Snapshots:
 
         version = self._system.runtime.database.read(read)
         if version is None:
-            self._cache.pop(conversation, None)  # The conversation was erased.
+            self._cache.drop(conversation)  # The conversation was erased.
         return version
 
     def get(self, conversation: str) -> Snapshot:
@@ -133,10 +134,7 @@ class Snapshots:
             snapshot = self._cache.get(conversation)
             if snapshot is None or snapshot.version != version:
                 snapshot = self._read(version.tree, snapshot)
-            self._cache[conversation] = snapshot
-            self._cache.move_to_end(conversation)
-            if len(self._cache) > CACHED:
-                self._cache.popitem(last=False)
+            self._cache.put(conversation, snapshot)
             return snapshot
 
     def _read(self, tree: int, old: Snapshot | None) -> Snapshot:
