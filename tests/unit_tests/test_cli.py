@@ -314,7 +314,9 @@ def test_a_command_on_all_conversations_keeps_few_of_them_in_memory(
     read, export = ChatMemory.history.fget, ChatMemory.export
     assert read is not None
     monkeypatch.setattr(ChatMemory, "history", property(lambda memory: noted(History(read(memory)))))
-    monkeypatch.setattr(ChatMemory, "export", lambda memory, format: noted(Exported(export(memory, format) + "\n")))
+    monkeypatch.setattr(
+        ChatMemory, "export", lambda memory, format: noted(Exported(export(memory, format) + "\n"))
+    )
     assert main(command) == 0
     assert len(counts) == 5
     assert max(counts) <= 2
