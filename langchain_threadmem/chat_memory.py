@@ -866,7 +866,7 @@ class ChatMemory:
     @verb
     def roots(self) -> Flow[list[ConversationNode]]:
         """The nodes without a parent, which begin threads."""
-        return graph.roots((yield from read.history(self._conversation)))
+        return navigate.roots(self._conversation)
 
     aroots = averb(roots)
 

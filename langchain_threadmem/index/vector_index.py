@@ -147,7 +147,7 @@ class ExactIndex:
             fresh = news.seqs > self.last
             if not fresh.any():
                 return
-            added = Vectors(news.keys[fresh], news.seqs[fresh], news.matrix[fresh])
+            added = news.among(fresh)
             count = len(self.row_of)
             total = count + len(added.keys)
             if total > len(self._buffer) or not count:
@@ -189,9 +189,9 @@ class Whole:
         with self._lock:
             for part in parts:
                 fresh = np.array([key not in self.index.row_of for key in part.keys.tolist()], np.bool_)
-                keys = part.keys[fresh]
+                keys, _, matrix = part.among(fresh)
                 numbers = np.arange(len(keys)) + self.index.last + 1
-                self.index.extend(Vectors(keys, numbers, part.matrix[fresh]))
+                self.index.extend(Vectors(keys, numbers, matrix))
             self.reached = reached
 
 

@@ -30,6 +30,10 @@ class Vectors(NamedTuple):
     seqs: NDArray[np.int64]
     matrix: NDArray[np.float32]
 
+    def among(self, chosen: NDArray[np.bool_]) -> Vectors:
+        """The chosen vectors; they are not copied if all are chosen."""
+        return self if chosen.all() else Vectors(self.keys[chosen], self.seqs[chosen], self.matrix[chosen])
+
 
 NONE = Vectors(np.empty(0, np.int64), np.empty(0, np.int64), np.empty((0, 0), np.float32))
 

@@ -87,7 +87,7 @@ _SUPERSEDED = Statement(
 )
 
 
-def newest_below(conn: Conn, tree_id: int, row: NodeRow) -> int:
+def newest_below(conn: Conn, tree_id: int, row: NodeRow | Outline) -> int:
     """The key of the newest node below a node that ends a thread; the node's own key if there is none.
 
     Below a live node, only live nodes are searched. The cost grows with the number of forks below the node.
@@ -99,13 +99,18 @@ def newest_below(conn: Conn, tree_id: int, row: NodeRow) -> int:
     return key
 
 
+def roots(conn: Conn, tree_id: int) -> list[Outline]:
+    """The nodes of all states without a parent, oldest first."""
+    return [Outline(*root) for root in conn.all(_ROOTS, tree_id)]
+
+
 def siblings(conn: Conn, tree_id: int, row: NodeRow) -> list[Outline]:
     """The nodes with the role and the parent of a node, including the node, oldest first.
 
     The siblings of a root are the other roots.
     """
     if row.parent is None:
-        children = [Outline(*root) for root in conn.all(_ROOTS, tree_id)]
+        children = roots(conn, tree_id)
     else:
         parent = nodes.by_seq(conn, tree_id, row.parent)
         assert parent is not None, f"node {row.seq} has no parent"

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable
 
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.errors import NodeNotFoundError
+from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn
-from langchain_threadmem.tree import branches, nodes, trees
+from langchain_threadmem.tree import branches, nodes, placements, trees
 from langchain_threadmem.tree.conversation import Conversation, node_in, tree_of
-from langchain_threadmem.tree.node import ConversationNode
+from langchain_threadmem.tree.node import ConversationNode, Placement
 from langchain_threadmem.tree.nodes import NodeRow, Outline
 from langchain_threadmem.tree.rows import nodes_of
 
@@ -45,6 +46,25 @@ def _read(
 def message(conversation: Conversation, ref: MessageRef) -> Flow[ConversationNode]:
     """The node of a message."""
     return (yield from _read(conversation, ref, lambda conn, tree, row: [row]))[0]
+
+
+def roots(conversation: Conversation) -> Flow[list[ConversationNode]]:
+    """The messages without a parent that are live or have a live message below them."""
+    tree = yield from tree_of(conversation)
+
+    def read(conn: Conn) -> tuple[list[NodeRow], dict[int, Placement]]:
+        keys = [root.key for root in branches.roots(conn, tree) if _is_living(conn, tree, root)]
+        return nodes.by_keys(conn, keys), placements.by_keys(conn, keys)
+
+    rows, stored = yield from Sql(read)
+    return nodes_of(rows, conversation.runtime.parts.read, stored)
+
+
+def _is_living(conn: Conn, tree: int, row: Outline) -> bool:
+    """Whether a node is live or has a live node below it."""
+    if row.state == State.LIVE:
+        return True
+    return branches.newest_below(conn, tree, row._replace(state=State.LIVE)) != row.key
 
 
 def siblings(conversation: Conversation, message: MessageRef) -> Flow[list[ConversationNode]]:

@@ -75,6 +75,12 @@ def by_key(conn: Conn, key: int) -> Placement | None:
     return None if row is None else _placement(conn, *row[1:]) or _UNREADABLE
 
 
+def by_keys(conn: Conn, keys: Iterable[int]) -> dict[int, Placement]:
+    """The placements of nodes, by number."""
+    rows = conn.all(_AMONG, json.dumps(list(keys)))
+    return {number: _placement(conn, *row) or _UNREADABLE for number, *row, _ in rows}
+
+
 def live(conn: Conn, tree_id: int) -> Iterator[tuple[int, int, int | None, Chances]]:
     """The key, number, parent's number and candidates of each live node that was placed by probability."""
     for key, seq, parent, chances in conn.all(_LIVE, tree_id, 0):

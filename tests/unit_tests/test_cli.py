@@ -292,6 +292,10 @@ class Exported(str):
     """A text with weak references."""
 
 
+LONGER = "\n" * 10_000
+"""Makes a text longer than the buffer of a file."""
+
+
 @pytest.mark.parametrize(
     "command",
     [["show", "many.db"], ["show", "many.db", "--json"], ["export", "--db", "many.db", "--out", "all.jsonl"]],
@@ -315,7 +319,7 @@ def test_a_command_on_all_conversations_keeps_few_of_them_in_memory(
     assert read is not None
     monkeypatch.setattr(ChatMemory, "history", property(lambda memory: noted(History(read(memory)))))
     monkeypatch.setattr(
-        ChatMemory, "export", lambda memory, format: noted(Exported(export(memory, format) + "\n"))
+        ChatMemory, "export", lambda memory, format: noted(Exported(export(memory, format) + LONGER))
     )
     assert main(command) == 0
     assert len(counts) == 5

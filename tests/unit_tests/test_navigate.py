@@ -13,6 +13,8 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langchain_threadmem import ChatMemory, ConversationNode, MemorySystem
 from langchain_threadmem.errors import InvalidGraphStateError, NodeNotFoundError
 from langchain_threadmem.storage.sqlite import SqliteDatabase
+from langchain_threadmem.storage.statements import Conn
+from langchain_threadmem.tree import graph
 from langchain_threadmem.tree.node import State
 
 Wrap = Callable[[ChatMemory], Any]
@@ -138,6 +140,27 @@ def test_reviving_a_version_leaves_a_moved_message_in_its_place(memory: Any) -> 
     assert sorted(map(texts, memory.threads())) == [["And bread?", "Bread."], ["Hello", "Hi!"]]
 
 
+def test_the_roots_are_read_without_the_messages_below_them(
+    system: MemorySystem, verbs: Wrap, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = verbs(system.conversation("talk", node_selector=lambda tree, _: None))
+    first, _ = memory.append("Hello", "Hi!")
+    memory.extend(f"message {number}" for number in range(20))
+    memory.append("And bread?", "Bread.")
+    edited = memory.edit(first.id, "Good day")
+    counts: list[int] = []
+    plain = Conn.all
+
+    def counted(self: Conn, *given: Any) -> Any:
+        rows = plain(self, *given)
+        counts.append(len(rows))
+        return rows
+
+    monkeypatch.setattr(Conn, "all", counted)
+    assert texts(memory.roots()) == ["Hello", "And bread?", edited.message.content]
+    assert max(counts) == 3
+
+
 def test_the_cost_of_reviving_a_version_does_not_depend_on_other_threads(tmp_path: Path) -> None:
     steps: list[int] = []
     for size in (10, 1000):
@@ -192,6 +215,7 @@ def test_each_verb_agrees_with_the_history(system: MemorySystem, seed: int) -> N
     memory = system.conversation("talk")
     grown(memory, random.Random(seed), 40)
     history = memory.history
+    assert memory.roots() == graph.roots(history)
     by_id = {node.id: node for node in history}
     below: dict[int | None, list[ConversationNode]] = {}
     for node in history:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+import tracemalloc
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -23,7 +24,7 @@ from langchain_threadmem import MemorySystem
 from langchain_threadmem.engine.flow import run
 from langchain_threadmem.index import catch_up
 from langchain_threadmem.index.indexes import Indexes
-from langchain_threadmem.index.vector_index import Claim, ExactIndex, Found, open_chroma
+from langchain_threadmem.index.vector_index import Claim, ExactIndex, Found, Whole, open_chroma
 from langchain_threadmem.index.vectors import Vectors
 
 OTHER = """
@@ -92,6 +93,16 @@ def test_the_exact_index_finds_each_vector_by_itself() -> None:
     for row in (0, 63, 64, 199):
         assert index.search(held.matrix[row], 1).keys.tolist() == [held.keys[row]]
     assert index.search(held.matrix[0], 500).keys.size == 200
+
+
+def test_the_vectors_of_an_owner_are_copied_once() -> None:
+    count = 5_000
+    vectors = Vectors(np.arange(count), np.arange(count), np.ones((count, 384), np.float32))
+    tracemalloc.start()
+    Whole().add([vectors], {})
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 2 * vectors.matrix.nbytes
 
 
 def test_vectors_that_are_known_are_not_added_twice() -> None:
