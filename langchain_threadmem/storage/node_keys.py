@@ -24,6 +24,9 @@ from sqlalchemy import (
     select,
     update,
 )
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import FunctionElement
 
 from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS, mark, node, segment
 from langchain_threadmem.storage.statements import Conn, Statement, within
@@ -51,6 +54,27 @@ def keys_of(tree: ColumnElement[int]) -> Select[Any]:
     return (
         select(node.c.key).select_from(segment.join(node, inside(node.c.key))).where(segment.c.tree == tree)
     )
+
+
+class _NotBefore(FunctionElement[bool]):
+    """Whether a key is not below the first key of its stride, which holds for every row of `after`.
+
+    PostgreSQL may join nodes with strides before it knows the number to begin at, and then reads all lower
+    keys for each stride. SQLite would use this bound in place of the number, and read the whole stride.
+    """
+
+    inherit_cache = True
+
+
+@compiles(_NotBefore, "sqlite")
+def _not_before_sqlite(element: _NotBefore, compiler: SQLCompiler, **options: object) -> str:
+    return "1"
+
+
+@compiles(_NotBefore, "postgresql")
+def _not_before_postgresql(element: _NotBefore, compiler: SQLCompiler, **options: object) -> str:
+    key, first = (compiler.process(clause, **options) for clause in element.clauses)
+    return f"{key} >= {first}"
 
 
 _OPEN = Statement(update(node).where(within(node.c.key, "keys")).values(opens=_ONE), "keys")
@@ -113,7 +137,7 @@ def after(
     begin = opener.c.key + case((skipped > _ZERO, skipped), else_=_ZERO)
     return (
         rows.where(opener.c.tree == tree, opener.c.opens == _ONE, opener.c.seq >= func.coalesce(first, _ZERO))
-        .where(nodes.c.key.between(begin, _end(opener)))
+        .where(nodes.c.key.between(begin, _end(opener)), _NotBefore(nodes.c.key, opener.c.key))
         .order_by(opener.c.seq, nodes.c.key)
     )
 

@@ -12,6 +12,7 @@ from sqlalchemy import bindparam, select, text
 
 import langchain_threadmem
 from langchain_threadmem import MemorySystem
+from langchain_threadmem.index import vectors
 from langchain_threadmem.storage import schema
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
 from langchain_threadmem.tree import trees
@@ -161,3 +162,8 @@ def test_items_are_read_by_their_ids() -> None:
         steps = _plan(system, _statements()["langchain_threadmem.store.queries._BY_IDS"])
     assert steps[0] == "SEARCH threadmem_item USING INTEGER PRIMARY KEY (rowid=?)"
     assert "SEARCH threadmem_namespace USING INTEGER PRIMARY KEY (rowid=?)" in steps
+
+
+def test_postgresql_reads_new_vectors_of_several_conversations_by_ranges_of_keys() -> None:
+    sql = vectors._AFTER_MARKS.sql("postgresql")
+    assert "threadmem_node.key >= threadmem_node_1.key" in sql
