@@ -9,8 +9,6 @@ Each tool takes `owner`, the owner of a run: the name of a field of the run's co
 function of the run. By default it is the owner of the memory.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
 from uuid import NAMESPACE_OID, uuid4, uuid5
@@ -387,7 +385,8 @@ def _tool(
 ) -> BaseTool:
     """A tool that runs a flow on the memory of the owner of a run."""
 
-    # LangGraph passes its runtime to a parameter of exactly this type.
+    # LangGraph passes its runtime to a parameter of exactly this type. langchain-core before 1.6 does not
+    # resolve an annotation that is a string, so this module does not postpone their evaluation.
     def call(runtime: ToolRuntime[Any, Any] = None, **values: Any) -> str:  # type: ignore[assignment]
         owned = memory_of_run(memory, owner, ensure_config())
         return run(_answer(flow(owned, runtime, **values)), _runtime(owned))

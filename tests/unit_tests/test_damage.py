@@ -207,8 +207,8 @@ def saver(request: pytest.FixtureRequest, url: str, owner: str) -> Iterator[Thre
     [
         "UPDATE threadmem_blob SET data = %s WHERE tree = %s AND id = (SELECT max(id) FROM threadmem_blob "
         "WHERE tree = %s)",
-        "UPDATE threadmem_checkpoint SET data = %s WHERE tree = %s AND id = (SELECT max(id) "
-        "FROM threadmem_checkpoint WHERE tree = %s)",
+        "UPDATE threadmem_checkpoint SET data = %s WHERE tree = %s AND id = (SELECT id "
+        "FROM threadmem_checkpoint WHERE tree = %s ORDER BY id DESC LIMIT 1)",
     ],
     ids=["value", "checkpoint"],
 )
