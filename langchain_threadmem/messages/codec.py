@@ -283,12 +283,27 @@ def _parse(bodies: list[str], parsed: Parsed | None) -> list[dict[str, Any]]:
 def text_of(message: BaseMessage) -> str:
     """The readable text of a message: its content, or the text blocks of its content.
 
+    If there is none, the text is the transcript of audio, or the refusal of a model, where OpenAI's models
+    return them.
+
     Example:
         >>> text_of(HumanMessage([{"type": "text", "text": "a"}, {"type": "image_url", "image_url": "x"}]))
         'a'
+        >>> text_of(AIMessage("", additional_kwargs={"audio": {"id": "a1", "transcript": "Good morning."}}))
+        'Good morning.'
     """
     content = message.content
-    return content if isinstance(content, str) else str(message.text)
+    text = content if isinstance(content, str) else str(message.text)
+    return text or _spoken(message)
+
+
+def _spoken(message: BaseMessage) -> str:
+    """The transcript of audio, or the refusal of a model."""
+    audio = message.additional_kwargs.get("audio")
+    texts = [audio.get("transcript") if isinstance(audio, dict) else None]
+    texts.append(message.additional_kwargs.get("refusal"))
+    texts += [block.get("refusal") for block in message.content if isinstance(block, dict)]
+    return "\n".join(text for text in texts if isinstance(text, str) and text)
 
 
 def clone(message: BaseMessage, **changes: Any) -> BaseMessage:

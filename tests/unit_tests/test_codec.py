@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -24,6 +25,7 @@ from langchain_core.messages import (
     message_to_dict,
 )
 
+from langchain_threadmem import ChatMemory
 from langchain_threadmem.errors import InputError, UnsupportedMessageError
 from langchain_threadmem.messages.codec import MESSAGE_CLASSES, clone, decode, encode, text_of
 from langchain_threadmem.messages.typed_json import TAG
@@ -287,3 +289,24 @@ def test_chunks_are_stored_as_chunks() -> None:
 
 def test_text_of_content_blocks_is_their_text() -> None:
     assert text_of(HumanMessage([{"type": "text", "text": "a"}, {"type": "image", "url": "x"}, "b"])) == "ab"
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        AIMessage("", additional_kwargs={"audio": {"id": "a1", "data": "UklG", "transcript": "I see."}}),
+        AIMessage("", additional_kwargs={"refusal": "I see."}),
+        AIMessage([{"type": "refusal", "refusal": "I see."}]),
+    ],
+    ids=["audio", "refusal of a completion", "refusal of a response"],
+)
+def test_text_of_an_answer_without_content_is_its_transcript_or_refusal(message: AIMessage) -> None:
+    assert text_of(message) == "I see."
+
+
+def test_the_transcript_of_an_answer_is_recalled(verbs: Callable[[ChatMemory], Any]) -> None:
+    memory = ChatMemory(embeddings=False)
+    audio = {"id": "a1", "data": "UklG", "transcript": "Herons are grey."}
+    _, answer = memory.append("What is it?", AIMessage("", additional_kwargs={"audio": audio}))
+    assert answer.message.additional_kwargs == {"audio": audio}
+    assert [hit.node.id for hit in verbs(memory).recall("herons")] == [answer.id]
