@@ -47,7 +47,7 @@ SHOWN: dict[str, Callable[[Nodes], str]] = {
     "notebook": lambda nodes: "".join(node._repr_html_() for node in nodes),
     "tree": lambda nodes: printed(terminal.draw_tree(nodes, reasons=True)),
     "threads": lambda nodes: printed(terminal.list_threads(nodes)),
-    "conversations": lambda nodes: printed(terminal.list_conversations({nodes[0].message.text: nodes})),
+    "conversations": lambda nodes: printed(terminal.list_conversations([(nodes[0].message.text, nodes)])),
     "recall": recalled,
 }
 
