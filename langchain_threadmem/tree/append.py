@@ -36,7 +36,7 @@ _NEW_SEGMENT = Statement(
 _next = node.alias("next")
 _taken = exists().where(_next.c.key == node.c.key + literal_column("1"))
 _BY_SEQ = Statement(
-    select(node.c.key, _taken).where(
+    select(node.c.key, _taken, node.c.state, node.c.parent).where(
         node_keys.is_at(node, bindparam("tree"), bindparam("seq", type_=BigInteger()))
     ),
     "tree",
@@ -145,21 +145,30 @@ class NodeWriter:
                 trees.use(self.conn, self.tree, used)
             self._used, self._time = used, None
 
-    def key_of(self, seq: int) -> int:
-        """The key of the node with a number.
+    def under(self, seq: int | None) -> tuple[int | None, int | None]:
+        """The key and number of a parent; `None` for a root.
+
+        A node that was purged after it was chosen is replaced by its nearest remaining ancestor, as `purge`
+        replaces it.
 
         Raises:
             NodeNotFoundError: The tree has no such node.
         """
-        self.flush()
-        row = self.conn.one(_BY_SEQ, self.tree, seq)
-        if row is None:
-            raise NodeNotFoundError(
-                f"there is no node {seq!r} in this conversation; pass the id of one of its nodes, or None "
-                "for a new thread"
-            )
-        key, self.taken[row[0]] = row
-        return int(key)
+        if seq is not None:
+            self.flush()
+        while seq is not None:
+            row = self.conn.one(_BY_SEQ, self.tree, seq)
+            if row is None:
+                raise NodeNotFoundError(
+                    f"there is no node {seq!r} in this conversation; pass the id of one of its nodes, or "
+                    "None for a new thread"
+                )
+            key, taken, state, parent = row
+            if state != State.PURGED:
+                self.taken[key] = taken
+                return key, seq
+            seq = parent
+        return None, None
 
     def is_taken(self, key: int) -> bool:
         """Whether the key after the key of a node is in use or in another segment."""
@@ -233,7 +242,7 @@ class _Appender(NodeWriter):
         if parent is TIP:
             parent_key, parent_seq = self._tip, self._tip_seq
         else:
-            parent_key, parent_seq = None if parent is None else self.key_of(parent), parent
+            parent_key, parent_seq = self.under(parent)
         keys, result = [], []
         for message, role, body, created, id_, given, placement in drafts:
             if role == "system" and (row := self._newest_system()) is not None and row.body == body:

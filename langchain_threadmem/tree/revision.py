@@ -205,7 +205,7 @@ def move(conn: Conn, tree_id: int, old: NodeRow, following: Iterable[Outline], p
     head = trees.head(conn, tree_id)
     conn.run(_MOVED, head.next_seq, old.key)
     writer = NodeWriter(conn, tree_id, head)
-    under = None if parent is None else writer.key_of(parent)
+    under, parent = writer.under(parent)
     key, seq = writer.add(under, parent, *old[3:7]), head.next_seq
     writer.flush()
     for copy in COPIES:

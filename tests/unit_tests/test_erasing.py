@@ -585,3 +585,26 @@ def test_an_encrypted_memory_is_erased_in_part_and_in_whole(url: str, owner: str
         assert memory.recall("three") == []
         assert verbs(system).erase(conversation="c").ok
         assert memory.history == []
+
+
+@pytest.mark.parametrize(("chosen", "parent"), [(6, 2), (4, 2), (2, 2)])
+def test_a_turn_continues_the_nearest_message_left_if_its_parent_is_erased_meanwhile(
+    system: MemorySystem, verbs: Wrap, chosen: int, parent: int
+) -> None:
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+
+    def selector(tree: Any, message: Any) -> int:
+        system.erase(before=start)
+        return chosen
+
+    memory = system.conversation("c", node_selector=selector)
+    times = [start, start, *[start - timedelta(days=1)] * 4]
+    memory.extend([("user", "a"), ("ai", "b"), ("user", "c"), ("ai", "d"), ("user", "e"), ("ai", "f")], times)
+    verbs(memory).append("g", "h")
+    assert [(node.message.content, node.parent_id) for node in memory.history] == [
+        ("a", None),
+        ("b", 1),
+        ("g", parent),
+        ("h", 7),
+    ]
+    assert system.verify()
