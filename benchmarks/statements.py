@@ -50,7 +50,7 @@ BUDGETS = {
     "edit": 20,
     "regenerate": 20,
     "summarize": 4,
-    "summarize_session": 52,
+    "summarize_session": 55,
     "query": 18,
     "add_memory": 5,
     "erase": 121,

@@ -277,7 +277,13 @@ def settled(conn: Conn, keys: Sequence[int], *, anew: bool) -> set[int]:
 
 
 def put_draft(conn: Conn, tree_id: int, hash_: str, summary: MessageSummary) -> None:
-    """Store a summary as a draft until its run is stored."""
+    """Store a summary as a draft until its run is stored.
+
+    Raises:
+        SessionNotFoundError: The tree was erased while the summarizer read the texts.
+    """
+    trees.lock(conn, tree_id)
+    trees.head(conn, tree_id)
     draft_text = json.dumps([summary.title, summary.summary])
     conn.run(
         _PUT_DRAFT, tree_id, hash_, draft_text if conn.seal is None else conn.seal.text(hash_, draft_text)

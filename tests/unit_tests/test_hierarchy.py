@@ -359,6 +359,21 @@ def test_two_runs_at_once_end_in_one_hierarchy(opened: Open) -> None:
     ]
 
 
+def test_a_session_that_is_erased_while_a_run_lasts_leaves_no_draft(opened: Open) -> None:
+    class Erasing(Writer):
+        def summarize(self, message: Any) -> MessageSummary | None:
+            other.erase(conversation="s")
+            return super().summarize(message)
+
+    other, system = opened(), opened(summarizer=Erasing())
+    say(system, 3)
+    with pytest.raises(SessionNotFoundError, match="erased"):
+        system.summarize_session("s")
+    orphans = "SELECT summary FROM threadmem_draft WHERE tree NOT IN (SELECT id FROM threadmem_tree)"
+    drafts = Statement.of(sqlite=orphans, postgresql=orphans)
+    assert system.runtime.database.read(lambda conn: conn.all(drafts)) == []
+
+
 def test_a_run_returns_its_summary_if_another_run_replaces_it_at_once(
     opened: Open, owner: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
