@@ -30,6 +30,7 @@ from sqlalchemy.engine import make_url
 from langchain_threadmem import ChatMemory, MemorySystem
 from langchain_threadmem.index import catch_up
 from langchain_threadmem.storage.row_security import secure
+from langchain_threadmem.storage.statements import Conn
 
 # `benchmarks` measures times; a busy machine must not fail a test.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -210,6 +211,25 @@ def verbs(request: pytest.FixtureRequest) -> Iterator[Callable[[ChatMemory], Any
         for memory in opened:
             loop.run_until_complete(memory.aclose())
         loop.close()
+
+
+@pytest.fixture
+def counted_rows(monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[int]]:
+    """A function that begins to count the rows of each `Conn.all`, and returns the growing list of counts."""
+
+    def begin() -> list[int]:
+        counts: list[int] = []
+        plain = Conn.all
+
+        def counted(self: Conn, *given: Any) -> Any:
+            rows = plain(self, *given)
+            counts.append(len(rows))
+            return rows
+
+        monkeypatch.setattr(Conn, "all", counted)
+        return counts
+
+    return begin
 
 
 @pytest.fixture(scope="module")

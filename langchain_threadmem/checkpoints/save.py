@@ -175,6 +175,15 @@ class _StoredCheckpoint(NamedTuple):
     waiting: list[UnboundValue | None]
 
 
+class _OwnVersions(NamedTuple):
+    """The versions of channels whose values the parent of a checkpoint does not have.
+
+    LangGraph passes no new versions when it copies a checkpoint, and the parent may have other values.
+    """
+
+    versions: dict[str, Any]
+
+
 @telemetry.observed("put_checkpoint", telemetry.of_name)
 def put(
     archive: Archive,
@@ -208,7 +217,7 @@ def put(
 
     def write(
         conn: Conn, prepared: Mapping[str, PreparedList], unbound: Sequence[UnboundValue]
-    ) -> _StoredCheckpoint | dict[str, Any] | None:
+    ) -> _StoredCheckpoint | _OwnVersions | None:
         scopes = {channel: scope_of(ns, channel) for channel in prepared}
 
         def queries(tree_ids: Mapping[str, int]) -> Iterator[Query]:
@@ -225,13 +234,13 @@ def put(
         tree, answers = tree_ids[""], iter(rows)
         put_rows = checkpoint_queries.as_put_rows(next(answers), checkpoint_id, inherited)
         unchanged_refs = _refs(archive, put_rows.parent, unchanged)
-        lacking = {
+        own = {
             name: version
             for name, version in unchanged.items()
             if name in values and name not in unchanged_refs
         }
-        if lacking:
-            return lacking
+        if own:
+            return _OwnVersions(own)
         placements = {channel: lists.placement_rows(answers) for channel in prepared}
         if not all(
             value.is_current(tree_ids[scopes[name]], placements[name].head)
@@ -292,9 +301,8 @@ def put(
         if stored_checkpoint is not None:
             break
     assert stored_checkpoint is not None, "without cached lists, no list can be out of date"
-    if isinstance(stored_checkpoint, dict):
-        # The parent has other versions: LangGraph names no new versions when it copies a checkpoint.
-        new = {**new_versions, **stored_checkpoint}
+    if isinstance(stored_checkpoint, _OwnVersions):
+        new = {**new_versions, **stored_checkpoint.versions}
         yield from put(archive, conversation, ns, parent, checkpoint, metadata, new)
         return
     archive.lists.add_trees(conversation, stored_checkpoint.trees)

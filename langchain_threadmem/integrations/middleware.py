@@ -98,10 +98,10 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
     Other middleware can be used too. After `SummarizationMiddleware` has summarised the list, the model
     receives the summary and as many messages of the thread as the list still contains. Messages that other
     middleware adds to a request or changes in it are passed on and not stored. Messages that are removed from
-    the list stay in the thread: not a shorter list, but `window` limits what the model receives. A run from
-    an older checkpoint continues the messages up to that checkpoint, as with `select_thread_node`.
-    Selections, and moves of earlier turns, are events on the agent's custom stream and for callback handlers,
-    as with that node.
+    the list stay in the thread; the option `window` limits the messages for the model. A run from an older
+    checkpoint continues the messages up to that checkpoint, as with `select_thread_node`. Selections, and
+    moves of earlier turns, are events on the agent's custom stream and for callback handlers, as with that
+    node.
 
     Args:
         system: The system of the conversations.

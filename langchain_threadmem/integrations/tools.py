@@ -23,6 +23,7 @@ from pydantic import BaseModel, Field
 from langchain_threadmem.catalogue import verbs as catalogue
 from langchain_threadmem.catalogue.verbs import ConversationInfo, ThreadInfo
 from langchain_threadmem.chat_memory import ChatMemory
+from langchain_threadmem.common.inputs import is_whole
 from langchain_threadmem.engine.flow import Flow, Sql, arun, run
 from langchain_threadmem.engine.owners import OwnerOfRun
 from langchain_threadmem.engine.runtime import Runtime
@@ -229,7 +230,7 @@ def read_thread_tool(
         ['Noted.', '</message>', '</memory>']
     """
     check_memory(memory, conversation_id, None, owner)
-    if not isinstance(max_tokens, int) or max_tokens < 1:
+    if not is_whole(max_tokens, 1):
         raise InputError(
             f"max_tokens={max_tokens!r} is not a number of tokens; pass an integer of at least 1"
         )

@@ -294,11 +294,10 @@ def text_of(message: BaseMessage) -> str:
     """
     content = message.content
     text = content if isinstance(content, str) else str(message.text)
-    return text or _spoken(message)
+    return text or _transcript_or_refusal(message)
 
 
-def _spoken(message: BaseMessage) -> str:
-    """The transcript of audio, or the refusal of a model."""
+def _transcript_or_refusal(message: BaseMessage) -> str:
     audio = message.additional_kwargs.get("audio")
     texts = [audio.get("transcript") if isinstance(audio, dict) else None]
     texts.append(message.additional_kwargs.get("refusal"))

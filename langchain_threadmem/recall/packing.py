@@ -44,7 +44,7 @@ def packed(
         conversation: The conversation that the recall was called on.
         hits: The hits, the best first.
         depth: The maximum number of messages above a hit's turn.
-        max_tokens: The budget, as `messages.tokens.count_tokens` counts tokens.
+        max_tokens: The budget, as `count_tokens` counts tokens.
         shown: Ids of the messages in the window of the conversation, which are omitted.
     """
     owner = conversation.runtime.owner

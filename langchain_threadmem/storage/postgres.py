@@ -38,7 +38,7 @@ POOL_SECONDS = 30.0
 IDLE_SECONDS = 1.0
 """A connection that was idle for longer is tested before its use."""
 DEADLOCK_ATTEMPTS = 5
-"""The maximal number of attempts at a write; of two writes in a deadlock the server rolls back one."""
+"""The maximum number of attempts at a write; of two writes in a deadlock the server rolls back one."""
 
 
 class PostgresDatabase(Threaded):

@@ -32,9 +32,9 @@ Key = BigInteger().with_variant(Integer(), "sqlite")
 metadata = MetaData()
 
 
-def _partial_index(name: str, *columns: Column[Any], where: str, unique: bool = False) -> None:
-    """Define an index of the rows that meet a condition."""
-    Index(name, *columns, unique=unique, sqlite_where=text(where), postgresql_where=text(where))
+def _partial_index(name: str, *columns: Column[Any], where: str, unique: bool = False) -> Index:
+    """An index of the rows that meet a condition."""
+    return Index(name, *columns, unique=unique, sqlite_where=text(where), postgresql_where=text(where))
 
 
 migration = Table(
@@ -44,6 +44,7 @@ migration = Table(
     Column("name", Text, nullable=False),
     Column("applied", Float, nullable=False),
 )
+
 tree = Table(
     "threadmem_tree",
     metadata,
@@ -320,12 +321,8 @@ item = Table(
 _partial_index("threadmem_item_expires", item.c.expires, where="expires IS NOT NULL")
 
 # Each put removes the expired items of its namespace.
-item_expiry = Index(
-    "threadmem_item_expiry",
-    item.c.namespace,
-    item.c.expires,
-    sqlite_where=text("expires IS NOT NULL"),
-    postgresql_where=text("expires IS NOT NULL"),
+item_expiry = _partial_index(
+    "threadmem_item_expiry", item.c.namespace, item.c.expires, where="expires IS NOT NULL"
 )
 
 item_vector = Table(

@@ -236,10 +236,7 @@ class Renewal:
         """
         plan, owner = self.plan, self.call.runtime.owner
         top = summary_queries.tree_of(conn, owner, "") if plan.source else None
-        # All transactions lock trees in this order, which prevents deadlocks.
-        for tree in (top, plan.source, plan.tree):
-            if tree:
-                trees.lock(conn, tree)
+        trees.lock_all(conn, {tree for tree in (top, plan.source, plan.tree) if tree})
         if self._is_outdated(conn):
             return None
         outer = None if self.top is None else summary_queries.above(conn, self.top.row.key)

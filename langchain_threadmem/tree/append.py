@@ -146,10 +146,10 @@ class NodeWriter:
             self._used, self._time = used, None
 
     def under(self, seq: int | None) -> tuple[int | None, int | None]:
-        """The key and number of a parent; `None` for a root.
+        """The key and number of the parent of new nodes; both are `None` for a root.
 
-        A node that was purged after it was chosen is replaced by its nearest remaining ancestor, as `purge`
-        replaces it.
+        A parent that was purged after its selection is replaced by its nearest remaining ancestor, as
+        `purge` replaces it.
 
         Raises:
             NodeNotFoundError: The tree has no such node.

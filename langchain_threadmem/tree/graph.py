@@ -121,29 +121,6 @@ def living(nodes: Sequence[ConversationNode]) -> list[ConversationNode]:
     return _by_id(node for node in nodes if node.state == State.LIVE or node.id in above)
 
 
-def roots(nodes: Sequence[ConversationNode]) -> list[ConversationNode]:
-    """Return the first nodes of the threads of a conversation.
-
-    Args:
-        nodes: All nodes of a conversation, in any order and of any state.
-
-    Returns:
-        The nodes without a parent that are live or have a live descendant, ordered by id.
-
-    Raises:
-        InvalidGraphStateError: A parent is missing.
-
-    Example:
-        >>> from langchain_core.messages import HumanMessage
-        >>> nodes = [ConversationNode(1, HumanMessage("Csv?")), ConversationNode(2, HumanMessage("Tea?"))]
-        >>> [node.id for node in roots(nodes)]
-        [1, 2]
-    """
-    inner = _above_live(nodes)
-    starts = (node for node in nodes if node.parent_id is None)
-    return _by_id(node for node in starts if node.state == State.LIVE or node.id in inner)
-
-
 def leaves(nodes: Sequence[ConversationNode]) -> list[ConversationNode]:
     """Return the live nodes without a live descendant.
 

@@ -34,7 +34,7 @@ from langchain_threadmem.checkpoints.queries import owners_of_run, pack_id, unpa
 from langchain_threadmem.errors import InputError, PersistenceError
 from langchain_threadmem.messages.typed_json import Opaque
 from langchain_threadmem.storage.schema import State
-from langchain_threadmem.storage.statements import Conn, Statement
+from langchain_threadmem.storage.statements import Statement
 from langchain_threadmem.tree import nodes
 
 STRICT = JsonPlusSerializer(allowed_msgpack_modules=None)
@@ -443,18 +443,10 @@ def test_list_is_newest_first_and_takes_before_limit_and_filter(saver: Both) -> 
 
 @pytest.mark.parametrize("config", [config_of("t"), {"configurable": {"thread_id": "t"}}, None])
 def test_a_list_with_a_limit_reads_no_further_checkpoints(
-    saver: Both, config: Any, monkeypatch: pytest.MonkeyPatch
+    saver: Both, config: Any, counted_rows: Callable[[], list[int]]
 ) -> None:
     ids = [saver.save(n=n) for n in range(20)]
-    counts: list[int] = []
-    plain = Conn.all
-
-    def counted(self: Conn, *given: Any) -> Any:
-        rows = plain(self, *given)
-        counts.append(len(rows))
-        return rows
-
-    monkeypatch.setattr(Conn, "all", counted)
+    counts = counted_rows()
     assert len(saver.list(config, limit=2)) == 2
     assert len(saver.list(config, before=config_of("t", ids[10]), limit=2)) == 2
     assert max(counts) == 2

@@ -410,7 +410,7 @@ def test_what_other_middleware_puts_into_a_request_is_passed_on_and_not_stored(
 
 
 @pytest.mark.parametrize("edits_first", [True, False])
-def test_what_other_middleware_changes_in_a_request_is_passed_on_and_not_stored(
+def test_a_change_of_a_request_by_other_middleware_is_passed_on_and_not_stored(
     system: MemorySystem, model: Recorder, invoke: Invoke, edits_first: bool
 ) -> None:
     memory = ThreadMemMiddleware(system, selector=by_first_word, recall=0)

@@ -13,7 +13,6 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langchain_threadmem import ChatMemory, ConversationNode, MemorySystem
 from langchain_threadmem.errors import InvalidGraphStateError, NodeNotFoundError
 from langchain_threadmem.storage.sqlite import SqliteDatabase
-from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import graph
 from langchain_threadmem.tree.node import State
 
@@ -141,22 +140,14 @@ def test_reviving_a_version_leaves_a_moved_message_in_its_place(memory: Any) -> 
 
 
 def test_the_roots_are_read_without_the_messages_below_them(
-    system: MemorySystem, verbs: Wrap, monkeypatch: pytest.MonkeyPatch
+    system: MemorySystem, verbs: Wrap, counted_rows: Callable[[], list[int]]
 ) -> None:
     memory = verbs(system.conversation("talk", node_selector=lambda tree, _: None))
     first, _ = memory.append("Hello", "Hi!")
     memory.extend(f"message {number}" for number in range(20))
     memory.append("And bread?", "Bread.")
     edited = memory.edit(first.id, "Good day")
-    counts: list[int] = []
-    plain = Conn.all
-
-    def counted(self: Conn, *given: Any) -> Any:
-        rows = plain(self, *given)
-        counts.append(len(rows))
-        return rows
-
-    monkeypatch.setattr(Conn, "all", counted)
+    counts = counted_rows()
     assert texts(memory.roots()) == ["Hello", "And bread?", edited.message.content]
     assert max(counts) == 3
 
@@ -215,7 +206,7 @@ def test_each_verb_agrees_with_the_history(system: MemorySystem, seed: int) -> N
     memory = system.conversation("talk")
     grown(memory, random.Random(seed), 40)
     history = memory.history
-    assert memory.roots() == graph.roots(history)
+    assert memory.roots() == [node for node in graph.living(history) if node.parent_id is None]
     by_id = {node.id: node for node in history}
     below: dict[int | None, list[ConversationNode]] = {}
     for node in history:
