@@ -39,10 +39,10 @@ RECALL ?= build/weights.py
 FROM := $(if $(DATA),--data $(DATA)) --cache build/vectors.npz
 
 fit: build/fit-0.npz build/neutral.npz  ## the weights of the selector and of recall, from their sources; takes some hours
-	$(BIN)/python -m training.fit_selection combine build/fit-0.npz --neutral build/neutral.npz --out $(MODEL)
+	PYTHONHASHSEED=0 $(BIN)/python -m training.fit_selection combine build/fit-0.npz --neutral build/neutral.npz --out $(MODEL)
 	$(BIN)/python -m training.fit_selection measure $(MODEL) $(FROM)
-	$(BIN)/python -m training.fit_irc $(if $(DATA),--data $(DATA)) --out $(GROUP)
-	$(BIN)/python -m training.fit_recall $(if $(DATA),--data $(DATA)) --out $(RECALL)
+	PYTHONHASHSEED=0 $(BIN)/python -m training.fit_irc $(if $(DATA),--data $(DATA)) --out $(GROUP)
+	PYTHONHASHSEED=0 $(BIN)/python -m training.fit_recall $(if $(DATA),--data $(DATA)) --out $(RECALL)
 
 # A finished fit is kept: an interrupted `make fit` goes on with the next one.
 build/fit-%.npz: | .venv/training.done
