@@ -6,6 +6,7 @@ Start with `ChatMemory` (one conversation) or `MemorySystem` (all conversations 
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -98,6 +99,8 @@ _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 
 
 if not TYPE_CHECKING:  # Type checkers read the imports above.
+    if find_spec("langchain") is None:  # `from langchain_threadmem import *` would fail.
+        __all__.remove("ThreadMemMiddleware")
 
     def __getattr__(name: str) -> Any:
         if name not in _HOMES:

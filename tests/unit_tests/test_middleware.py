@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from uuid import uuid4
@@ -580,3 +582,11 @@ def test_what_other_middleware_adds_to_the_request_gets_into_the_state_as_withou
         agent = create_agent(model, [], middleware=others)
         state = agent.invoke({"messages": [HumanMessage("tea one")]}, CONFIG)
         assert texts(state["messages"]) == ["tea one", "Be nice.", "re Be nice."]
+
+
+@pytest.mark.parametrize("installed", [True, False])
+def test_a_star_import_has_the_middleware_if_langchain_is_installed(installed: bool) -> None:
+    hide = "" if installed else "import sys; sys.modules['langchain'] = None\n"
+    code = f"{hide}from langchain_threadmem import *\nprint('ThreadMemMiddleware' in dir(), MemorySystem)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert run.stdout.startswith(f"{installed} "), run.stderr
