@@ -17,7 +17,7 @@ from langchain_threadmem.storage import node_keys
 from langchain_threadmem.storage.schema import State, choice, node, summary, tree, unit
 from langchain_threadmem.storage.statements import Conn, Statement, within
 from langchain_threadmem.tree import nodes, trees
-from langchain_threadmem.tree.graph import nearest_remaining, spliced
+from langchain_threadmem.tree.graph import circular, nearest_remaining, spliced
 
 EMPTY_BODY = "{}"
 """The body of a purged node."""
@@ -32,6 +32,9 @@ _PURGE = Statement(
 _SET_PARENT = Statement(
     update(node).where(node.c.key == bindparam("at")).values(parent=bindparam("under", type_=BigInteger())),
     *("under", "at"),
+)
+_WITH_PURGED = Statement(
+    node_keys.keys_of(bindparam("tree")).with_only_columns(*node.c["key", "seq", "parent", "state"]), "tree"
 )
 _CLEAR_SUPERSEDED = Statement(
     update(node)
@@ -99,3 +102,29 @@ def purge(conn: Conn, owner: str, tree_id: int, keys: Collection[int]) -> None:
     ((system,),) = conn.all(_SYSTEM, tree_id)
     trees.settle(conn, tree_id, key_of[tip], system)
     trees.changed(conn, tree_id)
+
+
+def reattach(conn: Conn, tree_id: int) -> int:
+    """Attach the nodes below purged nodes to their nearest remaining ancestors, as `purge` does.
+
+    An append that raced with a purge could leave such nodes in databases of earlier versions.
+
+    Args:
+        conn: A write transaction.
+        tree_id: The tree.
+
+    Returns:
+        The number of these nodes.
+    """
+    trees.lock(conn, tree_id)
+    rows = conn.all(_WITH_PURGED, tree_id)
+    key_of = {seq: key for key, seq, _, _ in rows}
+    parents = {seq: parent for _, seq, parent, _ in rows}
+    purged = {seq for _, seq, _, state in rows if state == State.PURGED}
+    if circular(parents):
+        return 0  # The tree is damaged; `verify` reports it.
+    moved = spliced(parents, purged)
+    if moved:
+        conn.many(_SET_PARENT, [(under, key_of[seq]) for seq, under in moved.items()])
+        trees.changed(conn, tree_id)
+    return len(moved)

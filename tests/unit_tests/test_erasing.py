@@ -19,9 +19,16 @@ from langgraph.graph import END, START, MessagesState, StateGraph
 
 from langchain_threadmem import ChatMemory, MemorySystem, ThreadMemSaver, ThreadMemStore
 from langchain_threadmem.checkpoints.load import SegmentCache
-from langchain_threadmem.errors import InputError, PersistenceError, SessionNotFoundError
+from langchain_threadmem.engine.flow import run
+from langchain_threadmem.errors import (
+    InputError,
+    InvalidGraphStateError,
+    PersistenceError,
+    SessionNotFoundError,
+)
 from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.removal.tables import TABLES as MEMORY_TABLES
+from langchain_threadmem.repair import repair
 from langchain_threadmem.storage import schema
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Statement
@@ -608,3 +615,28 @@ def test_a_turn_continues_the_nearest_message_left_if_its_parent_is_erased_meanw
         ("h", 7),
     ]
     assert system.verify()
+
+
+@pytest.mark.parametrize(("purged", "expected"), [([3, 4], 2), ([1, 2, 3, 4], None)])
+def test_repair_moves_what_hangs_below_a_purged_message_to_the_nearest_message_left(
+    system: MemorySystem, purged: list[int], expected: int | None
+) -> None:
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+    memory = system.conversation("c")
+    times = [start - timedelta(days=1) if number in purged else start for number in range(1, 7)]
+    memory.extend([("user", "a"), ("ai", "b"), ("user", "c"), ("ai", "d"), ("user", "e"), ("ai", "f")], times)
+    system.erase(before=start)
+    # An append that raced with the purge of its parent stored this link in earlier versions.
+    hang = "UPDATE threadmem_node SET parent = 4 WHERE seq = 5 AND tree IN (SELECT id FROM threadmem_tree"
+    statement = Statement.of(sqlite=f"{hang} WHERE owner = ?)", postgresql=f"{hang} WHERE owner = %s)")
+    system.runtime.database.write(lambda conn: conn.run(statement, system.owner))
+    assert system.verify().problems == ("conversation 'c': node 5 continues node 4, which does not exist",)
+    with pytest.raises(InvalidGraphStateError):
+        memory.threads()
+    assert run(repair(system.runtime), system.runtime) == [
+        "1 message below a purged message attached to the nearest one left"
+    ]
+    assert system.verify().ok
+    assert [node.parent_id for node in memory.history][-2:] == [expected, 5]
+    assert [node.id for node in memory.threads()[0]][-2:] == [5, 6]
+    assert run(repair(system.runtime), system.runtime) == []
