@@ -804,7 +804,8 @@ class ChatMemory:
     def rename_thread(self, message_id: MessageRef, title: str) -> Flow[str]:
         """Set the title of a thread, as `list_threads` shows it.
 
-        The title belongs to the root: threads that fork below the same root have the same title.
+        The title belongs to the root: threads that fork below the same root have the same title. It is erased
+        with the root, since it may quote the root.
 
         Args:
             message_id: The `id` of any message of the thread, or the `id` of its node.
