@@ -6,7 +6,9 @@ import os
 import sqlite3
 import sys
 import time
+import weakref
 from collections import deque
+from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -67,6 +69,10 @@ class SqliteDatabase(Threaded, forking.Forkable):
         self._readers: deque[sqlite3.Connection] = deque()
         self._reader_count = 0  # including the connections in use, which are not in `_readers`
         self._writer: sqlite3.Connection | None = None
+        self._connections: set[sqlite3.Connection] = set()  # the writer, and all readers
+        # A connection that is deleted before it is closed warns since Python 3.13. Not at the exit of the
+        # interpreter, since other functions that run then may still use the database.
+        weakref.finalize(self, _close_connections, self._connections).atexit = False
         self._cursor: Any = None
         self._conn: Any = None
         self._migrated = False
@@ -123,6 +129,7 @@ class SqliteDatabase(Threaded, forking.Forkable):
             if isinstance(error, sqlite3.DatabaseError):
                 raise translated(error, self._name) from error
             raise
+        self._connections.add(writer)
         self._writer, self._cursor, self._conn = writer, cursor, conn
 
     def before_fork(self) -> None:
@@ -149,7 +156,8 @@ class SqliteDatabase(Threaded, forking.Forkable):
         if child:
             self._pool, self._group = None, None
             if not self._is_quiescent:
-                self._inherited = self._writer, list(self._readers)  # The child must not close them.
+                self._inherited = list(self._connections)  # The child must not close them.
+                self._connections.clear()
                 self._writer, self._readers, self._reader_count = None, deque(), 0
         elif self._is_quiescent:
             self._lock.release()
@@ -265,6 +273,7 @@ class SqliteDatabase(Threaded, forking.Forkable):
             connection.execute("PRAGMA query_only=ON")  # Otherwise a write would be lost without an error.
             # Each write invalidates the page cache of a reader, but not the mapped file.
             connection.execute(f"PRAGMA mmap_size={MAPPED_BYTES}")
+            self._connections.add(connection)
             self._reader_count += 1
             return connection
 
@@ -340,11 +349,20 @@ class SqliteDatabase(Threaded, forking.Forkable):
 
     def _close_all(self) -> None:
         while self._readers:
-            self._readers.pop().close()
+            self._close(self._readers.pop())
             self._reader_count -= 1
         if self._writer is not None:
-            self._writer.close()
+            self._close(self._writer)
             self._writer = None
+
+    def _close(self, connection: sqlite3.Connection) -> None:
+        connection.close()
+        self._connections.discard(connection)
+
+
+def _close_connections(connections: Iterable[sqlite3.Connection]) -> None:
+    for connection in connections:
+        connection.close()
 
 
 def _read_only_mode(path: Path) -> str:

@@ -231,6 +231,21 @@ def test_a_database_that_cannot_be_set_up_leaves_nothing_open(
     assert left_open() == []
 
 
+@pytest.mark.parametrize("name", [None, "memory.db"])
+def test_a_database_that_was_never_closed_closes_its_connections(tmp_path: Path, name: str | None) -> None:
+    system = MemorySystem(None if name is None else str(tmp_path / name), embeddings=False)
+    system.conversation("c").append("a", "b")
+    assert len(system.conversation("c").messages) == 2
+    values = gc.get_referents(*vars(system.runtime.database).values())
+    connections = [value for value in values if isinstance(value, sqlite3.Connection)]
+    del system
+    gc.collect()
+    assert connections
+    for connection in connections:
+        with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+            connection.execute("SELECT 1")
+
+
 def test_a_lock_held_by_another_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite, "BUSY_SECONDS", 0.05)
     path = tmp_path / "memory.db"
