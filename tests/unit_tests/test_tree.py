@@ -14,7 +14,16 @@ from langchain_core.messages import HumanMessage, SystemMessage
 
 from langchain_threadmem.errors import InputError, InvalidGraphStateError, NodeNotFoundError
 from langchain_threadmem.storage.schema import State
-from langchain_threadmem.tree.graph import leaves, orderly, path, roots, threads, to_graph, traverse, validate
+from langchain_threadmem.tree.graph import (
+    leaves,
+    living,
+    orderly,
+    path,
+    threads,
+    to_graph,
+    traverse,
+    validate,
+)
 from langchain_threadmem.tree.node import ConversationNode
 
 DEEP = 5_000
@@ -35,6 +44,10 @@ def forest(
 
 def ids(nodes: list[ConversationNode]) -> list[int]:
     return [node.id for node in nodes]
+
+
+def roots(nodes: list[ConversationNode]) -> list[ConversationNode]:
+    return [node for node in living(nodes) if node.parent_id is None]
 
 
 def nodes_of(parents: dict[int, int | None], **states: Set[int]) -> list[ConversationNode]:
