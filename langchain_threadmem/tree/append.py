@@ -149,14 +149,15 @@ class NodeWriter:
         """The key and number of the parent of new nodes; both are `None` for a root.
 
         A parent that was purged after its selection is replaced by its nearest remaining ancestor, as
-        `purge` replaces it.
+        `purge` replaces it. A number above the newest one was selected before the tree was emptied, so the
+        new nodes begin a thread.
 
         Raises:
             NodeNotFoundError: The tree has no such node.
         """
         if seq is not None:
             self.flush()
-        while seq is not None:
+        while seq is not None and seq <= self.newest:
             row = self.conn.one(_BY_SEQ, self.tree, seq)
             if row is None:
                 raise NodeNotFoundError(

@@ -617,6 +617,31 @@ def test_a_turn_continues_the_nearest_message_left_if_its_parent_is_erased_meanw
     assert system.verify()
 
 
+@pytest.mark.parametrize(
+    "remove",
+    [
+        lambda system: system.erase(before=datetime.now(UTC) + timedelta(days=1)),
+        lambda system: system.erase(conversation="c"),
+        lambda system: system.conversation("c").reset(),
+    ],
+    ids=["time", "conversation", "reset"],
+)
+def test_a_turn_begins_a_thread_if_its_conversation_is_emptied_while_its_parent_is_chosen(
+    system: MemorySystem, verbs: Wrap, remove: Callable[[MemorySystem], Any]
+) -> None:
+    def selector(tree: Any, message: Any) -> int | None:
+        if tree.turn_ends():
+            remove(system)
+            return 2
+        return None
+
+    memory = system.conversation("c", node_selector=selector)
+    memory.append("a", "b")
+    verbs(memory).append("c", "d")
+    assert [(node.message.content, node.parent_id) for node in memory.history] == [("c", None), ("d", 1)]
+    assert system.verify().ok
+
+
 @pytest.mark.parametrize(("purged", "expected"), [([3, 4], 2), ([1, 2, 3, 4], None)])
 def test_repair_moves_what_hangs_below_a_purged_message_to_the_nearest_message_left(
     system: MemorySystem, purged: list[int], expected: int | None
