@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.engine.runtime import Runtime
-from langchain_threadmem.errors import NodeNotFoundError
+from langchain_threadmem.errors import NodeNotFoundError, SessionNotFoundError
 from langchain_threadmem.messages.ids import is_key
 from langchain_threadmem.messages.windows import Window
 from langchain_threadmem.storage.statements import Conn
@@ -32,9 +32,22 @@ class Conversation:
 
 
 def tree_of(conversation: Conversation) -> Flow[int]:
-    """The id of the conversation's tree, which is created if it does not exist."""
+    """The id of the conversation's tree, which is created if it does not exist.
+
+    Raises:
+        SessionNotFoundError: The tree does not exist, and the memory is read-only.
+    """
     if not conversation.tree:
         owner, name, now = conversation.runtime.owner, conversation.name, time.time()
+        if conversation.runtime.read_only:
+            found = yield from Sql(lambda conn: trees.find(conn, owner, name))
+            if found is None:
+                raise SessionNotFoundError(
+                    f"there is no conversation {name!r}, and a read-only memory creates none; "
+                    "MemorySystem.conversations() lists all"
+                )
+            conversation._tree = found
+            return found
         conversation._tree = yield from Sql(
             lambda conn: trees.find_or_create(conn, owner, name, now), write=True
         )

@@ -11,7 +11,7 @@ from conftest import WordEmbeddings
 from langchain_core.messages import AIMessage, ToolMessage
 
 from langchain_threadmem import ChatMemory, LocalEmbeddings, MemorySystem, Recollection
-from langchain_threadmem.errors import EmbeddingError, InputError
+from langchain_threadmem.errors import EmbeddingError, InputError, SessionNotFoundError
 
 Wrap = Callable[[ChatMemory], Any]
 
@@ -244,3 +244,15 @@ def test_a_read_only_memory_recalls_the_indexed_messages_of_all_conversations(
         found = verbs(system.conversation("new")).recall("visa", scope="owner")
         assert {hit.conversation_id for hit in found} == {"japan"}
         assert [info.id for info in system.list_conversations(query="visa")] == ["china", "japan"]
+
+
+def test_a_read_only_memory_names_a_conversation_that_does_not_exist(
+    url: str, owner: str, verbs: Wrap
+) -> None:
+    with MemorySystem(url, owner=owner, embeddings=False) as system:
+        system.conversation("travel").append("The visa for Japan", "takes two weeks")
+    with MemorySystem(url, owner=owner, embeddings=False, read_only=True) as system:
+        for verb in ("messages", "history", "threads", "tip"):
+            with pytest.raises(SessionNotFoundError, match="no conversation 'travels'"):
+                getattr(verbs(system.conversation("travels")), verb)()
+        assert len(verbs(system.conversation("travel")).messages()) == 2
