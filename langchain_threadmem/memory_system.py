@@ -132,7 +132,8 @@ class MemorySystem:
         max_overflow: Number of further connections that are opened while they are needed, by default 10.
         read_only: Whether to write nothing to the database. Methods that write fail, and a database that is
             missing, is empty or needs a migration is refused. Recall uses the stored vectors; in all
-            conversations of an owner it finds only messages that an earlier recall has indexed.
+            conversations of an owner it finds only messages that an earlier recall has indexed. The same
+            holds for `query`, which counts no visits.
 
     Raises:
         InputError: An argument has the wrong type or is out of its range.

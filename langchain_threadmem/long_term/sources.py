@@ -159,7 +159,7 @@ class LongTermSource:
 
 def long_term_source(runtime: Runtime, query: Query) -> Flow[LongTermSource]:
     """Update the indexes of an owner, and return the source that searches them."""
-    index = yield from catch_up_owner(runtime)
+    index = yield from catch_up_owner(runtime, wait=not runtime.read_only)
     only, condition = None, query.condition
     if condition is not None:
         only = yield from Sql(lambda conn: memory.matching(conn, runtime.owner, condition, FEW))

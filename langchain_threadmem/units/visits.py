@@ -83,7 +83,12 @@ class Visits(Component):
 
 
 def record(runtime: Runtime, keys: Sequence[int], interval: int) -> Flow[None]:
-    """Count a query that recalled units; write the visits of `interval` units together."""
+    """Count a query that recalled units; write the visits of `interval` units together.
+
+    A read-only memory counts no visits.
+    """
+    if runtime.read_only:
+        return
     visits, owner = runtime.get(Visits), runtime.owner
     base = visits.round or (yield from Sql(lambda conn: memory.current_round(conn, owner)))
     visits.add(keys, base)

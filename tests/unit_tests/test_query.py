@@ -528,3 +528,16 @@ def test_words_are_looked_for_beyond_the_newest_where_a_filter_asks_for_it(url: 
         [[found]] = system.query("bread", filters={"metadata.first": True}, recall_context=False)
         assert found.content == "the first bread of all"
         assert system.query("bread", filters={"metadata.first": False}) == []
+
+
+@pytest.mark.parametrize("embedded", [True, False])
+def test_a_read_only_memory_is_queried(url: str, owner: str, verbs: Wrap, embedded: bool) -> None:
+    embeddings: Any = WordEmbeddings() if embedded else False
+    with MemorySystem(url, owner=owner, embeddings=embeddings) as system:
+        system.add_memory("Rye bread needs sourdough.")
+        system.query("bread")
+        system.add_memory("White bread needs yeast.")
+    with MemorySystem(url, owner=owner, embeddings=embeddings, read_only=True) as system:
+        for _ in range(3):
+            found = verbs(system).query("bread", filters={"visit_count": 1}, recall_context=False)
+            assert texts(found) == [["Rye bread needs sourdough."]]
