@@ -275,8 +275,10 @@ def create_threaded_chat(
         >>> chat.invoke({"messages": [("user", "Hello")]})["messages"][-1].content
         'Hi!'
     """
-    if recall < 0:
-        raise InputError(f"recall={recall!r} is negative; pass the number of messages, 0 for none")
+    if not hasattr(recall, "__index__") or recall < 0:
+        raise InputError(
+            f"recall={recall!r} is not an integer of at least 0; pass the number of messages, 0 for none"
+        )
     builder = StateGraph(ThreadedState)
     identity = Identity(conversation_id=conversation_id, owner=owner)
     chosen = selector_of(selector, model, ask)

@@ -125,7 +125,7 @@ class RecallOptions:
             isinstance(self.half_life, timedelta) and self.half_life > timedelta()
         ):
             raise InputError(
-                f"half_life={self.half_life!r} is not positive; pass a timedelta such as timedelta(days=30)"
+                f"half_life={self.half_life!r} is not a positive timedelta; pass timedelta(days=30)"
             )
         if self.max_tokens is not None and not (_is_whole(self.max_tokens) and self.max_tokens > 0):
             raise InputError(

@@ -195,6 +195,11 @@ class SqliteDatabase(Threaded, forking.Forkable):
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # A damaged schema may not be text.
             if connection is not None:
                 connection.close()
+            if self.path is not None and not self.path.parent.is_dir():
+                raise PersistenceError(
+                    f"cannot open {self._name}: there is no folder {str(self.path.parent)!r}; create it, or "
+                    "choose another location"
+                ) from error
             raise translated(error, self._name) from error
         except ValueError as error:  # NUL, or a surrogate of a name that is not Unicode.
             raise PersistenceError(

@@ -271,7 +271,7 @@ def test_a_directory_is_no_database(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(PersistenceError, match="choose another location"):
+    with pytest.raises(PersistenceError, match=r"no folder .*missing'.*choose another location"):
         MemorySystem(tmp_path / "missing" / "memory.db")
 
 

@@ -9,6 +9,7 @@ from uuid import uuid4
 
 import pytest
 from conftest import WordEmbeddings
+from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.messages.utils import convert_to_messages
 from langchain_core.runnables import Runnable, RunnableConfig
@@ -19,6 +20,7 @@ from langchain_threadmem import (
     LinearNodeSelector,
     MemorySystem,
     MessageWindow,
+    create_threaded_chat,
     select_thread_node,
 )
 from langchain_threadmem.errors import InputError, SelectionError
@@ -384,6 +386,12 @@ def test_the_conversation_may_be_named(system: MemorySystem, selector: ByFirstWo
     )
     invoke(by_config, [human("tea two")])
     assert system.conversations() == ["named", "talk!"]
+
+
+@pytest.mark.parametrize("recall", [-1, 1.5, "4"])
+def test_a_number_of_recalled_messages_that_is_none_is_refused(system: MemorySystem, recall: Any) -> None:
+    with pytest.raises(InputError, match=r"recall=.* is not an integer of at least 0"):
+        create_threaded_chat(FakeListChatModel(responses=["Hi!"]), system, recall=recall)
 
 
 def test_a_message_without_an_id_is_refused(system: MemorySystem) -> None:

@@ -154,6 +154,7 @@ def test_a_reranker_that_forgets_a_text_is_an_error(memory: ChatMemory, verbs: W
         {"until": 5},
         {"half_life": timedelta(0)},
         {"half_life": 3600},
+        {"half_life": "30 days"},
         {"max_tokens": 0},
         {"reranker": 5},
     ],
