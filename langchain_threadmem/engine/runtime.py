@@ -23,11 +23,11 @@ from langchain_threadmem.engine.flow import Flow, arun, run
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.messages.ids import check_name
 from langchain_threadmem.messages.parts import Parts
-from langchain_threadmem.storage.database import ServerDatabase, unopened
+from langchain_threadmem.storage.database import unopened
 from langchain_threadmem.storage.encryption import Cipher, Seal
 from langchain_threadmem.storage.owned import OwnedDatabase
 from langchain_threadmem.storage.sqlite import SqliteDatabase
-from langchain_threadmem.storage.transaction import on_event_loop
+from langchain_threadmem.storage.transaction import Database, on_event_loop
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -110,7 +110,7 @@ class TreeCache(SharedComponent, Generic[V]):
 class Resources(forking.Forkable):
     """The database, the embedding model and the components that all owners of a database share."""
 
-    def __init__(self, database: SqliteDatabase | ServerDatabase, embedder: Embedder) -> None:
+    def __init__(self, database: Database, embedder: Embedder) -> None:
         self.database = database
         self.embedder = embedder
         self.read_only = False

@@ -38,9 +38,14 @@ class Database(Protocol):
     closed: bool
 
     @property
+    def opened(self) -> bool:
+        """Whether the database was opened; it then exists and has the newest tables."""
+
+    @property
     def row_security(self) -> bool | None:
         """Whether row-level security restricts transactions to one owner; `None` if that is not known yet."""
 
+    def open(self) -> None: ...
     def read(self, transaction: Transaction[T]) -> T: ...
     def write(self, transaction: Transaction[T]) -> T: ...
     async def aread(self, transaction: Transaction[T]) -> T: ...
