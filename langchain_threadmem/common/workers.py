@@ -157,8 +157,7 @@ class Gradual(forking.Forkable):
         with self._changed:
             self._jobs.pop(name, None)
             self._dropped = self._dropped or self._running == name
-            pieces = self._pieces
-            self._changed.wait_for(lambda: self._running != name or self._pieces != pieces)
+            self.wait(name)
 
     def wait(self, name: Hashable) -> None:
         """Wait for the running piece of a job, if any."""

@@ -78,7 +78,6 @@ class LimitedWindow(ABC):
         self._name = name
         self._keep_system_first = keep_system_first
         self._count_system = count_system
-        self._compat = compat
         self._strict = strict_tool_pairs and compat is None
         self._warned = False
         if not callable(limit):

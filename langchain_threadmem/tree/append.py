@@ -319,11 +319,7 @@ def _write(conn: Conn, writes: Sequence[Append]) -> list[Written]:
 class Append:
     """The transaction of `append` as a value, so that a group commit can run several in one statement.
 
-    Attributes:
-        tree: As for `append`.
-        drafts: As for `append`.
-        parent: As for `append`.
-        fresh: As for `append`.
+    The attributes are the arguments of `append`.
     """
 
     tree: int
