@@ -26,7 +26,6 @@ from langchain_threadmem.messages.parts import Parts
 from langchain_threadmem.storage.database import unopened
 from langchain_threadmem.storage.encryption import Cipher, Seal
 from langchain_threadmem.storage.owned import OwnedDatabase
-from langchain_threadmem.storage.sqlite import SqliteDatabase
 from langchain_threadmem.storage.transaction import Database, on_event_loop
 
 if TYPE_CHECKING:
@@ -290,7 +289,7 @@ class Runtime(forking.Forkable):
     def __init__(self, resources: Resources, owner: str) -> None:
         self.resources = resources
         self.owner = owner
-        self.database: SqliteDatabase | OwnedDatabase = self._owned(resources.seal)
+        self.database = self._owned(resources.seal)
         """The database, with the encryption and the row security of the owner."""
         self.embedder = resources.embedder
         self.embedders = resources.embedders
@@ -383,21 +382,17 @@ class Runtime(forking.Forkable):
         Raises:
             EncryptionError: The stored data was written with another key.
         """
-        if isinstance(self.database, OwnedDatabase) and (
-            self.resources.database.opened or not on_event_loop()
-        ):
+        if self.resources.database.opened or not on_event_loop():
             self.database.admit()
 
-    def _owned(self, seal: Seal | None) -> SqliteDatabase | OwnedDatabase:
-        database = self.resources.database
-        if seal is None and isinstance(database, SqliteDatabase):
-            return database
-        return OwnedDatabase(database, self.owner, None if seal is None else seal.for_owner(self.owner))
+    def _owned(self, seal: Seal | None) -> OwnedDatabase:
+        own_seal = None if seal is None else seal.for_owner(self.owner)
+        return OwnedDatabase(self.resources.database, self.owner, own_seal)
 
     @property
     def seal(self) -> Seal | None:
         """The encryption of the owner's data."""
-        return self.database.seal if isinstance(self.database, OwnedDatabase) else None
+        return self.database.seal
 
     @property
     def encrypted(self) -> bool:

@@ -25,11 +25,6 @@ class OwnedDatabase:
         self.seal = seal
         self._admitted = False
 
-    @property
-    def closed(self) -> bool:
-        """Whether the shared database is closed."""
-        return self._database.closed
-
     def admit(self) -> None:
         """Compare the key with the owner's stored data, and store a proof of the key.
 

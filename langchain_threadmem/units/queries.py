@@ -37,10 +37,9 @@ class UnitRow(NamedTuple):
     Attributes:
         key: The key of the node.
         tree: The tree of the node.
-        scope: The scope of the tree: empty for messages, `SUMMARIES` for summaries.
         session: The name of the conversation; empty for summaries of the long-term memory.
         seq: The number of the node in its tree.
-        parent: The key of the summary that covers the unit.
+        parent_id: The id of the summary that covers the unit.
         previous: The id of the live message before the unit in the conversation; `None` for summaries.
         following: The id of the live message after the unit in the conversation; `None` for summaries.
         id: The id of a summary; `None` for messages, as in all later fields.
@@ -48,7 +47,6 @@ class UnitRow(NamedTuple):
 
     key: int
     tree: int
-    scope: str
     session: str
     seq: int
     message: str
@@ -56,7 +54,6 @@ class UnitRow(NamedTuple):
     body: str
     created: float
     state: int
-    parent: int | None
     parent_id: str | None
     visits: int
     last_visit: int
@@ -68,7 +65,6 @@ class UnitRow(NamedTuple):
     rank: int | None
     level: int | None
     thread: int | None
-    place: int | None
     messages: int | None
     started: float | None
     ended: float | None
@@ -100,12 +96,11 @@ def _rows() -> Select[tuple[int]]:
         func.coalesce(unit.c.never_delete, ZERO),
     )
     rows = select(
-        *(node.c.key, node.c.tree, tree.c.scope, tree.c.conversation),
+        *(node.c.key, node.c.tree, tree.c.conversation),
         *node.c["seq", "message", "role", "body", "created", "state"],
-        *(unit.c.parent, _above.c.id, *counts, unit.c.forgotten),
+        *(_above.c.id, *counts, unit.c.forgotten),
         *(_neighbour("message", after=False), _neighbour("message", after=True)),  # type: ignore[call-overload]
-        *digest.c["id", "rank", "level", "thread", "place"],
-        *digest.c["messages", "started", "ended", "stale"],
+        *digest.c["id", "rank", "level", "thread", "messages", "started", "ended", "stale"],
     )
     joined = (
         node.join(tree, tree.c.id == node.c.tree)
