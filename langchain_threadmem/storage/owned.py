@@ -10,8 +10,7 @@ from langchain_threadmem.storage import encryption_keys
 from langchain_threadmem.storage.encryption import Seal
 from langchain_threadmem.storage.row_security import set_owner
 from langchain_threadmem.storage.statements import Conn
-from langchain_threadmem.storage.threaded import Transaction
-from langchain_threadmem.storage.transaction import Database, T
+from langchain_threadmem.storage.transaction import Database, T, Transaction
 
 
 class OwnedDatabase:

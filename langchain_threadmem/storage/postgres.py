@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from sqlalchemy.dialects.postgresql.psycopg import dialect as psycopg_dialect
 from sqlalchemy.engine import URL
@@ -26,13 +26,12 @@ from langchain_threadmem.errors import PersistenceError, StorageBusyError
 from langchain_threadmem.storage import schema
 from langchain_threadmem.storage.migrations import check, is_newest, migrate
 from langchain_threadmem.storage.statements import Conn, Query, Statement, refused
-from langchain_threadmem.storage.threaded import Threaded, Transaction
-from langchain_threadmem.storage.transaction import enter_transaction, inside_transaction
+from langchain_threadmem.storage.threaded import Threaded
+from langchain_threadmem.storage.transaction import T, Transaction, enter_transaction, inside_transaction
 
 if TYPE_CHECKING:
     import psycopg
 
-T = TypeVar("T")
 _MIGRATION_LOCK = 0x7468_7265_6164  # "thread"
 POOL_SIZE, MAX_OVERFLOW = 5, 10
 WRITER_THREADS = 4

@@ -17,8 +17,8 @@ from langchain_threadmem.errors import InputError, LostDatabaseError, Persistenc
 from langchain_threadmem.storage import checksums
 from langchain_threadmem.storage.migrations import check, migrate
 from langchain_threadmem.storage.statements import Conn
-from langchain_threadmem.storage.threaded import Threaded, Transaction
-from langchain_threadmem.storage.transaction import T, enter_transaction, inside_transaction
+from langchain_threadmem.storage.threaded import Threaded
+from langchain_threadmem.storage.transaction import T, Transaction, enter_transaction, inside_transaction
 
 BUSY_SECONDS = 60.0
 _RESTORE = "nothing was written; restore the file, or close this memory and open it again"

@@ -16,16 +16,17 @@ async reads through a thread pool (`threaded`).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextvars import ContextVar, Token
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from langchain_threadmem.errors import DriverError
-from langchain_threadmem.storage.threaded import Transaction
+from langchain_threadmem.storage.statements import Conn
 
 T = TypeVar("T")
-
+Transaction = Callable[[Conn], T]
+"""A function of an open transaction."""
 inside_transaction: ContextVar[bool] = ContextVar("threadmem_inside_transaction", default=False)
 
 
@@ -71,12 +72,8 @@ def enter_transaction() -> Token[bool]:
         DriverError: A transaction is open already.
     """
     if inside_transaction.get():
-        raise inside()
+        raise DriverError(
+            "a transaction was opened inside another one; "
+            "return from the Sql function first, then yield the next step"
+        )
     return inside_transaction.set(True)
-
-
-def inside() -> DriverError:
-    return DriverError(
-        "a transaction was opened inside another one; "
-        "return from the Sql function first, then yield the next step"
-    )
