@@ -7,7 +7,7 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, S
 from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
-from langchain_threadmem.errors import InputError, InvalidGraphStateError, NodeNotFoundError
+from langchain_threadmem.errors import InvalidGraphStateError, NodeNotFoundError
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.tree.node import ConversationNode
 
@@ -70,36 +70,6 @@ def path(nodes_by_id: Mapping[int, ConversationNode], node_id: int) -> list[Conv
         [1, 2]
     """
     return list(_upwards(nodes_by_id, node_id))[::-1]
-
-
-def traverse(nodes_by_id: Mapping[int, ConversationNode], node_id: int, depth: int) -> list[ConversationNode]:
-    """Return the last `depth` nodes of the path to a node.
-
-    `depth` includes the node itself; the `context_depth` of recall counts ancestors only.
-
-    Args:
-        nodes_by_id: The node and the ancestors to return; more nodes are allowed.
-        node_id: The last node of the path.
-        depth: The maximum number of nodes, 0 or more.
-
-    Returns:
-        The nodes, oldest first; an empty list if no node has this id. The cost is linear in `depth`.
-
-    Raises:
-        InputError: `depth` is negative.
-        InvalidGraphStateError: An ancestor is missing, or the path is a circle.
-
-    Example:
-        >>> from langchain_core.messages import HumanMessage
-        >>> nodes = {n: ConversationNode(n, HumanMessage("Hello"), n - 1 or None) for n in (1, 2, 3, 4)}
-        >>> [node.id for node in traverse(nodes, 4, depth=3)]
-        [2, 3, 4]
-    """
-    if depth < 0:
-        raise InputError(f"depth must be 0 or more, not {depth!r}; pass 1 for the node alone")
-    if node_id not in nodes_by_id:
-        return []
-    return list(islice(_upwards(nodes_by_id, node_id), depth))[::-1]
 
 
 def living(nodes: Sequence[ConversationNode]) -> list[ConversationNode]:

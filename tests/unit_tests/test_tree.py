@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import HumanMessage, SystemMessage
 
-from langchain_threadmem.errors import InputError, InvalidGraphStateError, NodeNotFoundError
+from langchain_threadmem.errors import InvalidGraphStateError, NodeNotFoundError
 from langchain_threadmem.storage.schema import State
-from langchain_threadmem.tree.graph import leaves, orderly, path, roots, threads, to_graph, traverse, validate
+from langchain_threadmem.tree.graph import leaves, living, orderly, path, threads, to_graph, validate
 from langchain_threadmem.tree.node import ConversationNode
 
 DEEP = 5_000
@@ -35,6 +35,10 @@ def forest(
 
 def ids(nodes: list[ConversationNode]) -> list[int]:
     return [node.id for node in nodes]
+
+
+def roots(nodes: list[ConversationNode]) -> list[ConversationNode]:
+    return [node for node in living(nodes) if node.parent_id is None]
 
 
 def nodes_of(parents: dict[int, int | None], **states: Set[int]) -> list[ConversationNode]:
@@ -91,27 +95,6 @@ def test_path_names_an_ancestor_that_is_missing() -> None:
 def test_path_in_a_circle_is_refused() -> None:
     with pytest.raises(InvalidGraphStateError, match="in a circle"):
         path(forest({1: 2, 2: 1}), 1)
-
-
-def test_traverse_counts_the_start_and_gives_the_oldest_first() -> None:
-    assert ids(traverse(forest(CHAIN), 4, depth=3)) == [2, 3, 4]
-
-
-def test_traverse_stops_at_the_root() -> None:
-    assert ids(traverse(forest(CHAIN), 2, depth=10)) == [1, 2]
-
-
-def test_traverse_to_depth_zero_gives_nothing() -> None:
-    assert traverse(forest(CHAIN), 4, depth=0) == []
-
-
-def test_traverse_from_an_unknown_node_gives_nothing() -> None:
-    assert traverse(forest(CHAIN), 9, depth=3) == []
-
-
-def test_traverse_refuses_a_negative_depth() -> None:
-    with pytest.raises(InputError, match="not -1"):
-        traverse(forest(CHAIN), 4, depth=-1)
 
 
 # --- roots, leaves, threads --------------------------------------------------------------------
