@@ -33,9 +33,10 @@ class OwnedDatabase:
         seal = self.seal
         if seal is None:
             return
-        if self._database.read(self._named(lambda conn: encryption_keys.admit(conn, seal))):
-            self._database.write(self._named(lambda conn: encryption_keys.claim(conn, seal)))
+        lacks_proof = self._database.read(self._named(lambda conn: encryption_keys.admit(conn, seal)))
         self._admitted = True
+        if lacks_proof:
+            self.write(encryption_keys.claim)
 
     def read(self, transaction: Transaction[T]) -> T:
         """Run a function on one snapshot of the committed data."""
