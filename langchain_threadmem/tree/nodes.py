@@ -435,7 +435,7 @@ def versions(conn: Conn, tree_id: int, message: str) -> list[NodeRow]:
     return _opened(conn, conn.all(_VERSIONS, tree_id, message, number_in(message)))
 
 
-def children(conn: Conn, tree_id: int, above: Iterable[tuple[int, int]]) -> list[Outline]:
+def children(conn: Conn, tree_id: int, above: Collection[tuple[int, int]]) -> list[Outline]:
     """The children of nodes in any state, in the order of their numbers.
 
     The children of a purged node count as children of its parent. The cost grows with the number of children.
@@ -445,11 +445,8 @@ def children(conn: Conn, tree_id: int, above: Iterable[tuple[int, int]]) -> list
         tree_id: The tree.
         above: Key and number of each parent.
     """
-    keys, result = [], []
-    parents = set()
-    for key, seq in above:
-        keys.append(key)
-        parents.add(seq)
+    keys, parents = [key for key, _ in above], {seq for _, seq in above}
+    result: list[Outline] = []
     while keys:
         below = node_keys.keys_after(keys)
         listed = json.dumps(keys)
