@@ -27,7 +27,7 @@ from langchain_threadmem.storage import schema
 from langchain_threadmem.storage.migrations import check, is_newest, migrate
 from langchain_threadmem.storage.statements import Conn, Query, Statement, refused
 from langchain_threadmem.storage.threaded import Threaded
-from langchain_threadmem.storage.transaction import T, Transaction, enter_transaction, inside_transaction
+from langchain_threadmem.storage.transaction import T, Transaction, not_nested
 
 if TYPE_CHECKING:
     import psycopg
@@ -162,10 +162,10 @@ class PostgresDatabase(Threaded, forking.Forkable):
         self.open()
         return self._transact("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY", transaction)
 
+    @not_nested
     def _transact(self, begin: str, transaction: Transaction[T]) -> T:
         import psycopg
 
-        token = enter_transaction()
         try:
             with self._connection() as connection:
                 try:
@@ -182,8 +182,6 @@ class PostgresDatabase(Threaded, forking.Forkable):
             return result
         except psycopg.Error as error:
             raise PersistenceError(f"{self._name}: {error}") from error
-        finally:
-            inside_transaction.reset(token)
 
     def scrub(self) -> str:
         """The reason why deleted data may remain in the files of the server."""

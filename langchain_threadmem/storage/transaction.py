@@ -17,13 +17,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from contextvars import ContextVar, Token
+from contextvars import ContextVar
+from functools import wraps
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 from langchain_threadmem.errors import DriverError
 from langchain_threadmem.storage.statements import Conn
 
+P = ParamSpec("P")
 T = TypeVar("T")
 Transaction = Callable[[Conn], T]
 """A function of an open transaction."""
@@ -65,15 +67,20 @@ def on_event_loop() -> bool:
     return True
 
 
-def enter_transaction() -> Token[bool]:
-    """Mark a transaction as open, until `inside_transaction` is reset with the returned token.
+def not_nested(run: Callable[P, T]) -> Callable[P, T]:
+    """Decorate a method that runs a transaction: a call inside another transaction raises a `DriverError`."""
 
-    Raises:
-        DriverError: A transaction is open already.
-    """
-    if inside_transaction.get():
-        raise DriverError(
-            "a transaction was opened inside another one; "
-            "return from the Sql function first, then yield the next step"
-        )
-    return inside_transaction.set(True)
+    @wraps(run)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> T:
+        if inside_transaction.get():
+            raise DriverError(
+                "a transaction was opened inside another one; "
+                "return from the Sql function first, then yield the next step"
+            )
+        token = inside_transaction.set(True)
+        try:
+            return run(*args, **kwargs)
+        finally:
+            inside_transaction.reset(token)
+
+    return checked
