@@ -63,8 +63,8 @@ class _Lifecycle:
     def close(self) -> None:
         """Release resources and empty caches; called after the database is closed."""
 
-    def survives_fork(self) -> bool:
-        """Whether a forked child keeps the component; otherwise the child makes a new component."""
+    def prepare_for_child(self) -> bool:
+        """Prepare the component for a forked child; returns whether the child keeps it or makes a new one."""
         return False
 
 
@@ -223,7 +223,7 @@ class Resources(forking.Forkable):
     def after_fork(self, *, child: bool) -> None:
         """Drop most components in a child, because another thread may have been changing them."""
         if child:
-            self._components = _surviving(self._components)
+            self._components = _kept_by_child(self._components)
 
     def close(self) -> None:
         """Store values that are only in memory, close the database and the vector indexes.
@@ -337,7 +337,7 @@ class Runtime(forking.Forkable):
             components = {
                 kind: part for kind, part in self._components.items() if isinstance(part, Component)
             }
-            self._components = _surviving(components)
+            self._components = _kept_by_child(components)
 
     @classmethod
     def open(
@@ -433,8 +433,8 @@ class Runtime(forking.Forkable):
             component.close()
 
 
-def _surviving(components: Mapping[type[P], P]) -> dict[type[P], P]:
-    return {kind: component for kind, component in components.items() if component.survives_fork()}
+def _kept_by_child(components: Mapping[type[P], P]) -> dict[type[P], P]:
+    return {kind: component for kind, component in components.items() if component.prepare_for_child()}
 
 
 @cache
