@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 from weakref import WeakSet
 
 from langchain_threadmem.common import forking
@@ -76,6 +76,13 @@ def _report(name: str, future: Future[T]) -> None:
         log.warning("%s failed: %r", name, error)
 
 
+class _Job(NamedTuple):
+    """A job of `Gradual.start`."""
+
+    piece: Callable[[], bool]
+    gently: bool
+
+
 class Gradual(forking.Forkable):
     """Runs jobs piece by piece, in a thread that ends when no job is left.
 
@@ -98,9 +105,8 @@ class Gradual(forking.Forkable):
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._jobs: dict[Hashable, Callable[[], bool]] = {}
+        self._jobs: dict[Hashable, _Job] = {}
         self._failed: dict[Hashable, Exception] = {}
-        self._pausing: set[Hashable] = set()
         self._running: Hashable = None
         self._dropped = False
         self._pieces = 0
@@ -127,9 +133,7 @@ class Gradual(forking.Forkable):
         with self._changed:
             if self._closed:
                 return
-            self._jobs[name] = piece
-            if gently:
-                self._pausing.add(name)
+            self._jobs[name] = _Job(piece, gently)
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(
                     target=self._work, name=f"threadmem {self._name}", daemon=True
@@ -157,8 +161,7 @@ class Gradual(forking.Forkable):
         with self._changed:
             self._jobs.pop(name, None)
             self._dropped = self._dropped or self._running == name
-            pieces = self._pieces
-            self._changed.wait_for(lambda: self._running != name or self._pieces != pieces)
+            self.wait(name)
 
     def wait(self, name: Hashable) -> None:
         """Wait for the running piece of a job, if any."""
@@ -176,20 +179,20 @@ class Gradual(forking.Forkable):
             thread.join(GRACE)
 
     def _work(self) -> None:
-        while (job := self._next()) is not None:
-            name, piece = job
+        while (named := self._next()) is not None:
+            name, job = named
             begin = time.monotonic()
             has_more, error = False, None
             try:
-                has_more = piece()
+                has_more = job.piece()
             except Exception as raised:
                 error = raised
             finally:
-                self._finish(name, piece if has_more else None, error)
-            if name in self._pausing:
+                self._finish(name, job if has_more else None, error)
+            if job.gently:
                 time.sleep(min(time.monotonic() - begin, GRACE))
 
-    def _next(self) -> tuple[Hashable, Callable[[], bool]] | None:
+    def _next(self) -> tuple[Hashable, _Job] | None:
         with self._changed:
             if not self._jobs:
                 self._thread = None
@@ -198,15 +201,15 @@ class Gradual(forking.Forkable):
             self._running, self._dropped = name, False
             return name, self._jobs.pop(name)
 
-    def _finish(self, name: Hashable, piece: Callable[[], bool] | None, error: Exception | None) -> None:
+    def _finish(self, name: Hashable, job: _Job | None, error: Exception | None) -> None:
         with self._changed:
             self._running = None
             self._pieces += 1
             self._changed.notify_all()
             if self._closed:
                 return
-            if piece is not None and not self._dropped:
-                self._jobs.setdefault(name, piece)
+            if job is not None and not self._dropped:
+                self._jobs.setdefault(name, job)
             if error is None:
                 self._failed.pop(name, None)
             else:

@@ -18,6 +18,7 @@ from langchain_threadmem.engine.child_runs import run_config
 from langchain_threadmem.engine.flow import Call, Flow
 from langchain_threadmem.errors import InputError, ModelError
 from langchain_threadmem.messages.codec import text_of
+from langchain_threadmem.messages.records import reason
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -137,8 +138,7 @@ def _parsed(answer: Any, schema: type[S]) -> S:
     try:
         return schema.model_validate(answer)
     except ValidationError as error:
-        faults = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
-        raise UnusableAnswerError(f"it does not have the form of the schema: {faults}.") from error
+        raise UnusableAnswerError(f"it does not have the form of the schema: {reason(error)}.") from error
 
 
 def _check_whole(message: Any) -> None:

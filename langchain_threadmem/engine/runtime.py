@@ -23,11 +23,10 @@ from langchain_threadmem.engine.flow import Flow, arun, run
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.messages.ids import check_name
 from langchain_threadmem.messages.parts import Parts
-from langchain_threadmem.storage.database import ServerDatabase, unopened
+from langchain_threadmem.storage.database import unopened
 from langchain_threadmem.storage.encryption import Cipher, Seal
 from langchain_threadmem.storage.owned import OwnedDatabase
-from langchain_threadmem.storage.sqlite import SqliteDatabase
-from langchain_threadmem.storage.transaction import on_event_loop
+from langchain_threadmem.storage.transaction import Database, on_event_loop
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -64,8 +63,8 @@ class _Lifecycle:
     def close(self) -> None:
         """Release resources and empty caches; called after the database is closed."""
 
-    def survives_fork(self) -> bool:
-        """Whether a forked child keeps the component; otherwise the child makes a new component."""
+    def prepare_for_child(self) -> bool:
+        """Prepare the component for a forked child; returns whether the child keeps it or makes a new one."""
         return False
 
 
@@ -110,7 +109,7 @@ class TreeCache(SharedComponent, Generic[V]):
 class Resources(forking.Forkable):
     """The database, the embedding model and the components that all owners of a database share."""
 
-    def __init__(self, database: SqliteDatabase | ServerDatabase, embedder: Embedder) -> None:
+    def __init__(self, database: Database, embedder: Embedder) -> None:
         self.database = database
         self.embedder = embedder
         self.read_only = False
@@ -224,7 +223,7 @@ class Resources(forking.Forkable):
     def after_fork(self, *, child: bool) -> None:
         """Drop most components in a child, because another thread may have been changing them."""
         if child:
-            self._components = _surviving(self._components)
+            self._components = _kept_by_child(self._components)
 
     def close(self) -> None:
         """Store values that are only in memory, close the database and the vector indexes.
@@ -290,7 +289,7 @@ class Runtime(forking.Forkable):
     def __init__(self, resources: Resources, owner: str) -> None:
         self.resources = resources
         self.owner = owner
-        self.database: SqliteDatabase | OwnedDatabase = self._owned(resources.seal)
+        self.database = self._owned(resources.seal)
         """The database, with the encryption and the row security of the owner."""
         self.embedder = resources.embedder
         self.embedders = resources.embedders
@@ -338,7 +337,7 @@ class Runtime(forking.Forkable):
             components = {
                 kind: part for kind, part in self._components.items() if isinstance(part, Component)
             }
-            self._components = _surviving(components)
+            self._components = _kept_by_child(components)
 
     @classmethod
     def open(
@@ -383,21 +382,17 @@ class Runtime(forking.Forkable):
         Raises:
             EncryptionError: The stored data was written with another key.
         """
-        if isinstance(self.database, OwnedDatabase) and (
-            self.resources.database.opened or not on_event_loop()
-        ):
+        if self.resources.database.opened or not on_event_loop():
             self.database.admit()
 
-    def _owned(self, seal: Seal | None) -> SqliteDatabase | OwnedDatabase:
-        database = self.resources.database
-        if seal is None and isinstance(database, SqliteDatabase):
-            return database
-        return OwnedDatabase(database, self.owner, None if seal is None else seal.for_owner(self.owner))
+    def _owned(self, seal: Seal | None) -> OwnedDatabase:
+        own_seal = None if seal is None else seal.for_owner(self.owner)
+        return OwnedDatabase(self.resources.database, self.owner, own_seal)
 
     @property
     def seal(self) -> Seal | None:
         """The encryption of the owner's data."""
-        return self.database.seal if isinstance(self.database, OwnedDatabase) else None
+        return self.database.seal
 
     @property
     def encrypted(self) -> bool:
@@ -438,8 +433,8 @@ class Runtime(forking.Forkable):
             component.close()
 
 
-def _surviving(components: Mapping[type[P], P]) -> dict[type[P], P]:
-    return {kind: component for kind, component in components.items() if component.survives_fork()}
+def _kept_by_child(components: Mapping[type[P], P]) -> dict[type[P], P]:
+    return {kind: component for kind, component in components.items() if component.prepare_for_child()}
 
 
 @cache

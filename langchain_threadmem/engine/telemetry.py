@@ -44,12 +44,7 @@ def of_conversation(conversation: Any, *_: object, **__: object) -> Attributes:
     return {CONVERSATION: conversation.name}
 
 
-def of_name(_: object, name: str, *__: object, **___: object) -> Attributes:
-    """The attributes of a flow whose second argument is the name of a conversation."""
-    return {CONVERSATION: name}
-
-
-def of_optional_name(_: object, name: str | None, *__: object, **___: object) -> Attributes:
+def of_name(_: object, name: str | None, *__: object, **___: object) -> Attributes:
     """The attributes of a flow whose second argument is the name of a conversation, or `None` for all."""
     return {} if name is None else {CONVERSATION: name}
 

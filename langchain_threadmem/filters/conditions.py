@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from enum import Enum
+from operator import ge, gt, le, lt
 from typing import Any
 
 from langchain_threadmem.common.cache import cache_of_texts
@@ -52,10 +53,10 @@ FieldFilter = Mapping[str, Any] | Sequence[tuple[str, str, Any]]
 _EQUALITY = ("$eq", "$ne")
 _LISTS = ("$in", "$nin")
 ORDER: Mapping[str, Callable[[Any, Any], bool]] = {
-    "$gt": lambda a, b: a > b,
-    "$gte": lambda a, b: a >= b,
-    "$lt": lambda a, b: a < b,
-    "$lte": lambda a, b: a <= b,
+    "$gt": gt,
+    "$gte": ge,
+    "$lt": lt,
+    "$lte": le,
 }
 """The operators that compare the order of two values."""
 _TEXTS = ("$contains", "$like")

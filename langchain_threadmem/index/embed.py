@@ -71,7 +71,7 @@ class EmbeddingQueue(Component):
         self.current: frozenset[int] = frozenset()
         """The trees of the current batch."""
 
-    def survives_fork(self) -> bool:
+    def prepare_for_child(self) -> bool:
         """Clear the queue: the parent process embeds the waiting trees."""
         self._begin()
         return True

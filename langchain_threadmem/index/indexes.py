@@ -110,7 +110,7 @@ class IndexSettings(SharedComponent):
             )
         return index
 
-    def survives_fork(self) -> bool:
+    def prepare_for_child(self) -> bool:
         """Keep the settings; the Chroma client belongs to the parent process."""
         leave_to_parent(self._client if self.server is None else None)
         self._client, self._claim = None, None
@@ -147,7 +147,7 @@ class Indexes(Component):
         self._index: VectorIndex | None = None
         self._opened = False
 
-    def survives_fork(self) -> bool:
+    def prepare_for_child(self) -> bool:
         """Close the index; the child process opens it again."""
         self._forget_index()
         return True

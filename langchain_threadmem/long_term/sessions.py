@@ -42,7 +42,7 @@ class CurrentSession(Component):
         self.added = 0
         """The number of messages that `add_memory` has stored."""
 
-    def survives_fork(self) -> bool:
+    def prepare_for_child(self) -> bool:
         """Keep the current session in a child process."""
         return True
 

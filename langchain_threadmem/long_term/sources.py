@@ -64,7 +64,7 @@ class Sources(Component):
             self.short_term.clear()
             self.short_term.forget_words()
 
-    def survives_fork(self) -> bool:
+    def prepare_for_child(self) -> bool:
         """Keep the short-term memory and the collections in a child process."""
         return True
 

@@ -78,22 +78,35 @@ _SEPARATE = frozenset({"id", "type"})
 _CONTENT_ONLY = frozenset({"id", "content"})
 
 
-def _defaults_of(cls: type[BaseMessage]) -> tuple[dict[str, Any], list[tuple[str, Callable[[], Any]]]]:
-    """The fields of a message class: their defaults, and the factories of mutable defaults."""
-    fixed: dict[str, Any] = {}
-    factories: list[tuple[str, Callable[[], Any]]] = []
-    for name, info in cls.model_fields.items():
-        if info.is_required():
-            fixed[name] = None
-            continue
-        default = info.get_default(call_default_factory=True, validated_data={})
-        fixed[name] = default
-        if isinstance(default, list | dict):
-            factories.append((name, type(default)))
-    return fixed, factories
+class _Fields(NamedTuple):
+    """The fields of a message class.
+
+    Attributes:
+        cls: The class.
+        defaults: The default of each field; `None` for a required field.
+        dicts: The fields whose default is a new dictionary.
+        lists: The fields whose default is a new list.
+    """
+
+    cls: type[BaseMessage]
+    defaults: dict[str, Any]
+    dicts: list[str]
+    lists: list[str]
 
 
-_DEFAULTS = {cls: _defaults_of(cls) for cls in MESSAGE_CLASSES.values()}
+def _fields_of(cls: type[BaseMessage]) -> _Fields:
+    defaults = {
+        name: None if info.is_required() else info.get_default(call_default_factory=True, validated_data={})
+        for name, info in cls.model_fields.items()
+    }
+    dicts, lists = (
+        [name for name, default in defaults.items() if type(default) is kind] for kind in (dict, list)
+    )
+    return _Fields(cls, defaults, dicts, lists)
+
+
+_FIELDS_BY_TYPE = {kind: _fields_of(cls) for kind, cls in MESSAGE_CLASSES.items()}
+_FIELDS = {fields.cls: fields for fields in _FIELDS_BY_TYPE.values()}
 
 
 class _PlainForm(NamedTuple):
@@ -105,13 +118,13 @@ class _PlainForm(NamedTuple):
     types: list[type]
 
 
-def _plain_form(fixed: dict[str, Any]) -> _PlainForm:
-    others = [name for name in fixed if name not in _SEPARATE and name != "content"]
-    opening = f'{{"type":"{fixed["type"]}","data":{{"content":'
-    return _PlainForm(opening, len(fixed), itemgetter(*others), [type(fixed[name]) for name in others])
+def _plain_form(defaults: dict[str, Any]) -> _PlainForm:
+    others = [name for name in defaults if name not in _SEPARATE and name != "content"]
+    opening = f'{{"type":"{defaults["type"]}","data":{{"content":'
+    return _PlainForm(opening, len(defaults), itemgetter(*others), [type(defaults[name]) for name in others])
 
 
-_PLAIN_FORMS = {cls: _plain_form(fixed) for cls, (fixed, _) in _DEFAULTS.items()}
+_PLAIN_FORMS = {cls: _plain_form(fields.defaults) for cls, fields in _FIELDS.items()}
 
 
 def encode(message: BaseMessage, other: Writer | None = None) -> str:
@@ -136,7 +149,7 @@ def encode(message: BaseMessage, other: Writer | None = None) -> str:
     if form is None:
         raise UnsupportedMessageError(
             f"cannot store a message of class {cls.__name__!r}; "
-            f"use one of {', '.join(sorted(supported.__name__ for supported in _DEFAULTS))}"
+            f"use one of {', '.join(sorted(supported.__name__ for supported in _FIELDS))}"
         )
     values = message.__dict__
     if len(values) == form.fields and not message.__pydantic_extra__:
@@ -150,7 +163,7 @@ def encode(message: BaseMessage, other: Writer | None = None) -> str:
             text = f"{form.opening}{compact(content)}}}}}"
             if text.isascii() or is_unicode(text):
                 return text
-    defaults = _DEFAULTS[cls][0]
+    defaults = _FIELDS[cls].defaults
     data = {
         name: value
         for name, value in values.items()
@@ -228,8 +241,7 @@ def decode_stored(
 
     Args:
         rows: The stored messages; if the role is known, a placeholder has the class of the role.
-        parsed: As for `decode`.
-        other: As for `decode`.
+        parsed, other: As for `decode`.
 
     Example:
         >>> (message,) = decode_stored([("h1", '{"type":"hum', "human")])
@@ -343,36 +355,16 @@ def _constructed(
     return message
 
 
-class _Frame(NamedTuple):
-    """The class and the defaults of the messages of a type."""
-
-    cls: type[BaseMessage]
-    fixed: dict[str, Any]
-    dicts: tuple[str, ...]
-    lists: tuple[str, ...]
-
-
-_FRAMES = {
-    kind: _Frame(
-        cls,
-        _DEFAULTS[cls][0],
-        tuple(name for name, make in _DEFAULTS[cls][1] if make is dict),
-        tuple(name for name, make in _DEFAULTS[cls][1] if make is list),
-    )
-    for kind, cls in MESSAGE_CLASSES.items()
-}
-
-
 def _build(
     bodies: Iterable[dict[str, Any]], ids: Iterable[str | None], other: Reader | None
 ) -> list[BaseMessage]:
     messages = []
     for body, message_id in zip(bodies, ids, strict=True):
-        cls, fixed, dicts, lists = _FRAMES[body["type"]]
+        cls, defaults, dicts, lists = _FIELDS_BY_TYPE[body["type"]]
         data = body["data"]
         if "typed" in body:
             data = {name: untag(value, other) for name, value in data.items()}
-        values = {**fixed, **data}
+        values = {**defaults, **data}
         values["id"] = message_id
         for name in dicts:
             if name not in data:
@@ -381,8 +373,8 @@ def _build(
             if name not in data:
                 values[name] = []
         extra = {}
-        if len(values) > len(fixed):
-            extra = {name: values.pop(name) for name in data if name not in fixed}
+        if len(values) > len(defaults):
+            extra = {name: values.pop(name) for name in data if name not in defaults}
         fields_set = set(data)
         fields_set.add("id")
         messages.append(_constructed(cls, values, fields_set, extra))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import re
 
+from langchain_threadmem.common.inputs import is_whole
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.messages.typed_json import is_unicode
 
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
@@ -26,7 +26,7 @@ def check_name(subject: str, name: object) -> None:
     """
     if not isinstance(name, str) or not name:
         raise InputError(f"{subject} must be a non-empty text, not {name!r}")
-    if "\0" in name or not (name.isascii() or is_unicode(name)):
+    if _UNSTORABLE.search(name):
         raise InputError(
             f"{subject} contains NUL or half of a surrogate pair, which no database can store: {name!r}"
         )
@@ -39,7 +39,7 @@ def is_key(number: object) -> bool:
         >>> is_key(1), is_key(0), is_key(2**63), is_key("1"), is_key(True)
         (True, False, False, False, False)
     """
-    return isinstance(number, int) and not isinstance(number, bool) and 0 < number < 1 << 63
+    return is_whole(number, 1) and number < 1 << 63
 
 
 def storable(text: str) -> str:

@@ -200,10 +200,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "uuid": UUID,
 }
 _COLLECTIONS: dict[str, Callable[[Iterable[Any]], Any]] = {
-    "tuple": tuple,
-    "set": set,
-    "frozenset": frozenset,
-    "dict": dict,
+    kind.__name__: kind for kind in (tuple, set, frozenset, dict)
 }
 _OPAQUE = "opaque"
 

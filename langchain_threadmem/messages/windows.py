@@ -56,10 +56,7 @@ class LimitedWindow(ABC):
     Args:
         limit: The limit.
         name: The name of the limit in errors.
-        keep_system_first: Whether to put the system message before all other messages.
-        count_system: Whether system messages count.
-        strict_tool_pairs: Whether tool calls are never split from their results.
-        compat: "langchain4j" for exactly the lists of LangChain4j, which turns `strict_tool_pairs` off.
+        keep_system_first, count_system, strict_tool_pairs, compat: As for `MessageWindow`.
     """
 
     def __init__(
@@ -78,7 +75,6 @@ class LimitedWindow(ABC):
         self._name = name
         self._keep_system_first = keep_system_first
         self._count_system = count_system
-        self._compat = compat
         self._strict = strict_tool_pairs and compat is None
         self._warned = False
         if not callable(limit):

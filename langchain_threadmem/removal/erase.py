@@ -96,9 +96,7 @@ class _Erased:
     trees: list[int]
 
 
-@telemetry.observed(
-    "delete_memory", telemetry.of_optional_name, lambda receipt: {telemetry.COUNT: receipt.messages}
-)
+@telemetry.observed("delete_memory", telemetry.of_name, lambda receipt: {telemetry.COUNT: receipt.messages})
 def erase(runtime: Runtime, conversation: str | None, before: datetime | None) -> Flow[Receipt]:
     """Erase a conversation, the messages before a time, or everything of the owner."""
     if before is not None and not isinstance(before, datetime):

@@ -10,13 +10,13 @@ from __future__ import annotations
 import json
 from collections.abc import Collection
 
-from sqlalchemy import BigInteger, bindparam, delete, func, select, update
+from sqlalchemy import bindparam, delete, func, select, update
 
 from langchain_threadmem.index import removal as index_removal
 from langchain_threadmem.storage import node_keys
 from langchain_threadmem.storage.schema import State, choice, node, summary, tree, unit
 from langchain_threadmem.storage.statements import Conn, Statement, within
-from langchain_threadmem.tree import nodes, trees
+from langchain_threadmem.tree import grafts, nodes, trees
 from langchain_threadmem.tree.graph import circular, nearest_remaining, spliced
 
 EMPTY_BODY = "{}"
@@ -28,10 +28,6 @@ _PURGE = Statement(
     .where(within(node.c.key, "keys"))
     .values(state=int(State.PURGED), body=EMPTY_BODY, message="", superseded_by=None),
     "keys",
-)
-_SET_PARENT = Statement(
-    update(node).where(node.c.key == bindparam("at")).values(parent=bindparam("under", type_=BigInteger())),
-    *("under", "at"),
 )
 _WITH_PURGED = Statement(
     node_keys.keys_of(bindparam("tree")).with_only_columns(*node.c["key", "seq", "parent", "state"]), "tree"
@@ -87,7 +83,7 @@ def purge(conn: Conn, owner: str, tree_id: int, keys: Collection[int]) -> None:
     parents = {row.seq: row.parent for row in rows}
     key_of = {row.seq: row.key for row in rows}
     purged = {row.seq for row in rows if row.key in keys}
-    conn.many(_SET_PARENT, [(under, key_of[seq]) for seq, under in spliced(parents, purged).items()])
+    conn.many(grafts.SET_PARENT, [(under, key_of[seq]) for seq, under in spliced(parents, purged).items()])
     conn.run(_CLEAR_SUPERSEDED, tree_id, json.dumps(sorted(purged)))
     key_list = json.dumps(sorted(keys))
     conn.run(_PURGE, key_list)
@@ -125,6 +121,6 @@ def reattach(conn: Conn, tree_id: int) -> int:
         return 0  # The tree is damaged; `verify` reports it.
     moved = spliced(parents, purged)
     if moved:
-        conn.many(_SET_PARENT, [(under, key_of[seq]) for seq, under in moved.items()])
+        conn.many(grafts.SET_PARENT, [(under, key_of[seq]) for seq, under in moved.items()])
         trees.changed(conn, tree_id)
     return len(moved)

@@ -152,7 +152,7 @@ def _triggers(table: Table) -> tuple[str, ...]:
     )
 
 
-def _expression(table: Table, prefix: str = "") -> str:
+def _expression(table: Table, prefix: str) -> str:
     """The SQL expression of the checksum of a row; a value of the wrong type changes the checksum."""
     kinds, values = "", []
     for column in table.columns:

@@ -96,9 +96,9 @@ def check(conn: Conn) -> None:
         _is_proven(conn, conn.seal)
 
 
-def claim(conn: Conn, seal: Seal | None = None) -> None:
+def claim(conn: Conn) -> None:
     """`check` before a write; stores a proof if there is none."""
-    seal = seal or conn.seal
+    seal = conn.seal
     if seal is not None and not _is_proven(conn, seal):
         conn.run(_PUT, seal.owner, seal.text(seal.owner, _PROOF))
         if conn.dialect == "postgresql":  # another transaction may have stored its proof first

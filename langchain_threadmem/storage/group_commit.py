@@ -23,13 +23,13 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import groupby, islice
 from queue import Empty, SimpleQueue
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from langchain_threadmem.errors import ClosedError, DriverError, PersistenceError, StorageBusyError
 from langchain_threadmem.storage.statements import Conn
+from langchain_threadmem.storage.transaction import T, Transaction
 
-T = TypeVar("T")
-Write = Callable[[Conn], Any]
+Write = Transaction[Any]
 MAX_BATCH = 512
 """The number of writes from which a batch takes no more jobs from the queue."""
 STALLED_SECONDS = 1.0

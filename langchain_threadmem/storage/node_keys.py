@@ -29,12 +29,11 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
 from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS, mark, node, segment
-from langchain_threadmem.storage.statements import Conn, Statement, within
+from langchain_threadmem.storage.statements import ONE, ZERO, Conn, Statement, within
 
+# PostgreSQL shifts by an INTEGER only; a parameter beside a key would be a BIGINT.
 _LAST: ColumnElement[int] = literal_column(str(LAST_POSITION))
 _BITS: ColumnElement[int] = literal_column(str(POSITION_BITS))
-_ZERO: ColumnElement[int] = literal_column("0")
-_ONE: ColumnElement[int] = literal_column("1")
 
 
 def end_of(key: ColumnElement[int]) -> ColumnElement[int]:
@@ -43,9 +42,21 @@ def end_of(key: ColumnElement[int]) -> ColumnElement[int]:
     return last
 
 
+def segment_of(key: ColumnElement[int]) -> ColumnElement[int]:
+    """The segment of a key."""
+    number: ColumnElement[int] = key.op(">>")(_BITS)
+    return number
+
+
+def first_key(number: ColumnElement[int]) -> ColumnElement[int]:
+    """The key of the first node of a segment."""
+    first: ColumnElement[int] = number.op("<<")(_BITS)
+    return first
+
+
 def inside(key: ColumnElement[int]) -> ColumnElement[bool]:
     """Whether a key is in the joined segment."""
-    first: ColumnElement[int] = segment.c.id.op("<<")(_BITS)
+    first = first_key(segment.c.id)
     return key.between(first, end_of(first))
 
 
@@ -77,13 +88,17 @@ def _not_before_postgresql(element: _NotBefore, compiler: SQLCompiler, **options
     return f"{key} >= {first}"
 
 
-_OPEN = Statement(update(node).where(within(node.c.key, "keys")).values(opens=_ONE), "keys")
+_OPEN = Statement(update(node).where(within(node.c.key, "keys")).values(opens=ONE), "keys")
+
+
+def keys_after(keys: Iterable[int]) -> list[int]:
+    """The key after each key that is not the last of its segment."""
+    return [key + 1 for key in keys if key & LAST_POSITION != LAST_POSITION]
 
 
 def open_after(conn: Conn, keys: Iterable[int]) -> None:
     """Make the nodes after `keys` the first of their strides, before the nodes of `keys` are deleted."""
-    following = [key + 1 for key in keys if key & LAST_POSITION != LAST_POSITION]
-    conn.run(_OPEN, json.dumps(following))
+    conn.run(_OPEN, json.dumps(keys_after(keys)))
 
 
 def key_at(tree: ColumnElement[int], seq: ColumnElement[int]) -> ScalarSelect[int]:
@@ -91,7 +106,7 @@ def key_at(tree: ColumnElement[int], seq: ColumnElement[int]) -> ScalarSelect[in
     opener = node.alias()
     return _first_row(
         select(opener.c.key + seq - opener.c.seq)
-        .where(opener.c.tree == tree, opener.c.opens == _ONE, opener.c.seq <= seq)
+        .where(opener.c.tree == tree, opener.c.opens == ONE, opener.c.seq <= seq)
         .order_by(desc(opener.c.seq)),
         opener,
     )
@@ -107,7 +122,7 @@ def newest(tree: ColumnElement[int], column: str = "key") -> ScalarSelect[int]:
     opener, last = node.alias(), node.alias()
     stride = _first_row(
         select(end_of(opener.c.key))
-        .where(opener.c.tree == tree, opener.c.opens == _ONE)
+        .where(opener.c.tree == tree, opener.c.opens == ONE)
         .order_by(desc(opener.c.seq)),
         opener,
     )
@@ -117,7 +132,7 @@ def newest(tree: ColumnElement[int], column: str = "key") -> ScalarSelect[int]:
 def marked(tree: ColumnElement[int], name: ColumnElement[str]) -> ColumnElement[int]:
     """The watermark of a tree by name: the number of its last indexed node, or 0."""
     seq = select(mark.c.seq).where(mark.c.tree == tree, mark.c.name == name)
-    watermark: ColumnElement[int] = func.coalesce(seq.correlate_except(mark).scalar_subquery(), _ZERO)
+    watermark: ColumnElement[int] = func.coalesce(seq.correlate_except(mark).scalar_subquery(), ZERO)
     return watermark
 
 
@@ -128,15 +143,15 @@ def after(
     opener, earlier = node.alias(), node.alias()
     first = (
         select(func.max(earlier.c.seq))
-        .where(earlier.c.tree == tree, earlier.c.opens == _ONE, earlier.c.seq <= seq)
+        .where(earlier.c.tree == tree, earlier.c.opens == ONE, earlier.c.seq <= seq)
         .correlate_except(earlier)
         .scalar_subquery()
     )
     # The stride with the number begins after it; all later strides begin with their first node.
-    skipped = seq - opener.c.seq + _ONE
-    begin = opener.c.key + case((skipped > _ZERO, skipped), else_=_ZERO)
+    skipped = seq - opener.c.seq + ONE
+    begin = opener.c.key + case((skipped > ZERO, skipped), else_=ZERO)
     return (
-        rows.where(opener.c.tree == tree, opener.c.opens == _ONE, opener.c.seq >= func.coalesce(first, _ZERO))
+        rows.where(opener.c.tree == tree, opener.c.opens == ONE, opener.c.seq >= func.coalesce(first, ZERO))
         .where(nodes.c.key.between(begin, _end(opener)), _NotBefore(nodes.c.key, opener.c.key))
         .order_by(opener.c.seq, nodes.c.key)
     )
@@ -147,9 +162,9 @@ def before(
 ) -> Select[Any]:
     """Restrict a query of nodes to the nodes of a tree below a number, newest first."""
     opener = node.alias()
-    last, end = opener.c.key + seq - opener.c.seq - _ONE, _end(opener)
+    last, end = opener.c.key + seq - opener.c.seq - ONE, _end(opener)
     return (
-        rows.where(opener.c.tree == tree, opener.c.opens == _ONE, opener.c.seq < seq)
+        rows.where(opener.c.tree == tree, opener.c.opens == ONE, opener.c.seq < seq)
         .where(nodes.c.key.between(opener.c.key, case((last < end, last), else_=end)))
         .order_by(desc(opener.c.seq), desc(nodes.c.key))
     )
@@ -160,17 +175,17 @@ def _end(opener: FromClause) -> ColumnElement[int]:
     following = node.alias()
     next_seq = (
         select(func.min(following.c.seq))
-        .where(following.c.tree == opener.c.tree, following.c.opens == _ONE, following.c.seq > opener.c.seq)
+        .where(following.c.tree == opener.c.tree, following.c.opens == ONE, following.c.seq > opener.c.seq)
         .correlate_except(following)
         .scalar_subquery()
     )
     # The last stride of a tree extends to the end of its segment.
     end: ColumnElement[int] = func.coalesce(
-        opener.c.key + next_seq - opener.c.seq - _ONE, end_of(opener.c.key)
+        opener.c.key + next_seq - opener.c.seq - ONE, end_of(opener.c.key)
     )
     return end
 
 
 def _first_row(rows: Select[Any], *aliases: FromClause) -> ScalarSelect[int]:
     # LIMIT and OFFSET are literals, since SQLAlchemy would send them as parameters.
-    return rows.limit(_ONE).offset(_ZERO).correlate_except(*aliases).scalar_subquery()
+    return rows.limit(ONE).offset(ZERO).correlate_except(*aliases).scalar_subquery()

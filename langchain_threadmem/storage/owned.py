@@ -10,8 +10,7 @@ from langchain_threadmem.storage import encryption_keys
 from langchain_threadmem.storage.encryption import Seal
 from langchain_threadmem.storage.row_security import set_owner
 from langchain_threadmem.storage.statements import Conn
-from langchain_threadmem.storage.threaded import Transaction
-from langchain_threadmem.storage.transaction import Database, T
+from langchain_threadmem.storage.transaction import Database, T, Transaction
 
 
 class OwnedDatabase:
@@ -25,11 +24,6 @@ class OwnedDatabase:
         self.seal = seal
         self._admitted = False
 
-    @property
-    def closed(self) -> bool:
-        """Whether the shared database is closed."""
-        return self._database.closed
-
     def admit(self) -> None:
         """Compare the key with the owner's stored data, and store a proof of the key.
 
@@ -39,9 +33,10 @@ class OwnedDatabase:
         seal = self.seal
         if seal is None:
             return
-        if self._database.read(self._named(lambda conn: encryption_keys.admit(conn, seal))):
-            self._database.write(self._named(lambda conn: encryption_keys.claim(conn, seal)))
+        lacks_proof = self._database.read(self._named(lambda conn: encryption_keys.admit(conn, seal)))
         self._admitted = True
+        if lacks_proof:
+            self.write(encryption_keys.claim)
 
     def read(self, transaction: Transaction[T]) -> T:
         """Run a function on one snapshot of the committed data."""

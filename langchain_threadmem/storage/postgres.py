@@ -13,23 +13,25 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from math import inf
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
-import psycopg
 from sqlalchemy.dialects.postgresql.psycopg import dialect as psycopg_dialect
 from sqlalchemy.engine import URL
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
-from sqlalchemy.pool import PoolProxiedConnection, QueuePool
+from sqlalchemy.pool import Pool, PoolProxiedConnection, QueuePool
 
+from langchain_threadmem.common import forking
 from langchain_threadmem.errors import PersistenceError, StorageBusyError
-from langchain_threadmem.storage import row_security
+from langchain_threadmem.storage import schema
 from langchain_threadmem.storage.migrations import check, is_newest, migrate
-from langchain_threadmem.storage.statements import Conn, Query, refused
-from langchain_threadmem.storage.threaded import Threaded, Transaction
-from langchain_threadmem.storage.transaction import enter_transaction, inside_transaction
+from langchain_threadmem.storage.statements import Conn, Query, Statement, refused
+from langchain_threadmem.storage.threaded import Threaded
+from langchain_threadmem.storage.transaction import T, Transaction, not_nested
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    import psycopg
+
 _MIGRATION_LOCK = 0x7468_7265_6164  # "thread"
 POOL_SIZE, MAX_OVERFLOW = 5, 10
 WRITER_THREADS = 4
@@ -39,13 +41,21 @@ IDLE_SECONDS = 1.0
 """A connection that was idle for longer is tested before its use."""
 DEADLOCK_ATTEMPTS = 5
 """The maximum number of attempts at a write; of two writes in a deadlock the server rolls back one."""
+_IS_RESTRICTED = Statement.of(
+    sqlite="SELECT 0",
+    postgresql="SELECT (relkind = 'v' OR row_security_active(oid))::int FROM pg_class "
+    f"WHERE oid = '{schema.tree.name}'::regclass",
+)
 
 
-class PostgresDatabase(Threaded):
+class PostgresDatabase(Threaded, forking.Forkable):
     """A PostgreSQL database with one connection pool for sync and async.
 
+    The first transaction imports psycopg, which would block an event loop, and creates or migrates the
+    tables. A forked child must not use a connection of its parent, so it has a new pool.
+
     Args:
-        url: A SQLAlchemy URL with the psycopg driver.
+        url: A SQLAlchemy URL.
         pool_size: The number of connections that stay open.
         max_overflow: The maximum number of additional connections.
         read_only: Whether to allow reads only.
@@ -53,7 +63,6 @@ class PostgresDatabase(Threaded):
 
     dialect = "postgresql"
     path: Path | None = None
-    row_security: bool | None = False
 
     def __init__(
         self,
@@ -66,28 +75,53 @@ class PostgresDatabase(Threaded):
         super().__init__(WRITER_THREADS)
         self._url = url
         self._read_only = read_only
-        arguments, options = psycopg_dialect().create_connect_args(url)  # type: ignore[no-untyped-call]
         self._connections = QueuePool(
-            lambda: cast("DBAPIConnection", psycopg.connect(*arguments, **options, autocommit=True)),
+            self._connect,
             pool_size=pool_size,
             max_overflow=max_overflow,
             timeout=POOL_SECONDS,
             use_lifo=True,  # the connection that was used last has prepared statements
         )
+        self._inherited: list[Pool] = []  # the pools of parents, whose deletion would close connections
         self._ended_count = 0  # the number of ended transactions
+        self._opening = forking.lock()
+        self.row_security: bool | None = None
+        self.watch()
+
+    @property
+    def opened(self) -> bool:
+        """Whether the database was opened; it then exists and has the newest tables."""
+        return self.row_security is not None
+
+    def open(self) -> None:
+        """Connect, and create or migrate the tables."""
+        if not self.opened:
+            with self._opening:
+                if not self.opened:
+                    self.row_security = self._set_up()
+
+    def _set_up(self) -> bool:
+        """Create or migrate the tables; returns whether row-level security restricts transactions."""
 
         def setup(conn: Conn) -> bool:
-            if read_only:
+            if self._read_only:
                 check(conn, self._name)
             elif not is_newest(conn):  # A role that may use the tables may be unable to create them.
                 conn.script(f"SELECT pg_advisory_xact_lock({_MIGRATION_LOCK})")
                 migrate(conn, time.time())
-            return row_security.is_active(conn)
+            return bool(conn.all(_IS_RESTRICTED)[0][0])
 
         try:
-            self.row_security = self.write(setup)
+            import psycopg
+        except ImportError as error:
+            raise PersistenceError(
+                f"{self._name} requires the driver psycopg, which is not installed ({error}); "
+                'install it with pip install "langchain-threadmem[postgres]"'
+            ) from error
+        try:
+            return self._write(setup)
         except BaseException as error:
-            self.close()
+            self._connections.dispose()
             if isinstance(error.__cause__, psycopg.errors.InsufficientPrivilege):
                 raise PersistenceError(
                     f"{error}; the role that owns the tables creates them and lets other roles use them: "
@@ -95,12 +129,25 @@ class PostgresDatabase(Threaded):
                 ) from error
             raise
 
+    def after_fork(self, *, child: bool) -> None:
+        """In a child, drop threads and connections without closing the connections of the parent."""
+        if child:
+            self._pool, self._group = None, None
+            self._inherited.append(self._connections)
+            self._connections = self._connections.recreate()
+
     def write(self, transaction: Transaction[T]) -> T:
         """Run a function in a transaction in the calling thread, again after a deadlock.
 
         A group commit locks conversations in the order of its writes, so writes of several conversations
         may wait for each other.
         """
+        self.open()
+        return self._write(transaction)
+
+    def _write(self, transaction: Transaction[T]) -> T:
+        import psycopg
+
         begin = "BEGIN READ ONLY" if self._read_only else "BEGIN"
         for _ in range(DEADLOCK_ATTEMPTS - 1):
             try:
@@ -112,10 +159,13 @@ class PostgresDatabase(Threaded):
 
     def read(self, transaction: Transaction[T]) -> T:
         """Run a function on one snapshot of the committed data."""
+        self.open()
         return self._transact("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY", transaction)
 
+    @not_nested
     def _transact(self, begin: str, transaction: Transaction[T]) -> T:
-        token = enter_transaction()
+        import psycopg
+
         try:
             with self._connection() as connection:
                 try:
@@ -132,8 +182,6 @@ class PostgresDatabase(Threaded):
             return result
         except psycopg.Error as error:
             raise PersistenceError(f"{self._name}: {error}") from error
-        finally:
-            inside_transaction.reset(token)
 
     def scrub(self) -> str:
         """The reason why deleted data may remain in the files of the server."""
@@ -167,7 +215,15 @@ class PostgresDatabase(Threaded):
             if self.closed:  # during the transaction
                 self._connections.dispose()
 
+    def _connect(self) -> DBAPIConnection:
+        import psycopg
+
+        arguments, options = psycopg_dialect().create_connect_args(self._url)  # type: ignore[no-untyped-call]
+        return cast("DBAPIConnection", psycopg.connect(*arguments, **options, autocommit=True))
+
     def _checked_out(self) -> PoolProxiedConnection:
+        import psycopg
+
         while True:
             if self.closed:
                 raise self._closed()

@@ -48,10 +48,6 @@ _ROLE = Statement.of(
     postgresql="SELECT quote_ident(rolname), rolsuper OR rolbypassrls OR pg_has_role(rolname, relowner, "
     f"'USAGE') FROM pg_roles, pg_class WHERE rolname = %s AND pg_class.oid = {_TREE}",
 )
-_IS_ACTIVE = Statement.of(
-    sqlite="SELECT 0",
-    postgresql=f"SELECT (relkind = 'v' OR row_security_active(oid))::int FROM pg_class WHERE oid = {_TREE}",
-)
 _SET_OWNER = Statement.of(sqlite="SELECT ?", postgresql=f"SELECT set_config('{SETTING}', %s, true)")
 
 
@@ -152,11 +148,6 @@ def _rule(condition: str, tables_schema: str) -> str:
 def _sequences() -> list[str]:
     tables = schema.metadata.sorted_tables
     return [f"{table.name}_id_seq" for table in tables if table.dialect_options["sqlite"]["autoincrement"]]
-
-
-def is_active(conn: Conn) -> bool:
-    """Whether policies restrict the role of a transaction."""
-    return bool(conn.all(_IS_ACTIVE)[0][0])
 
 
 def set_owner(conn: Conn, owner: str) -> None:

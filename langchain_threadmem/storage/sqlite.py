@@ -19,8 +19,8 @@ from langchain_threadmem.errors import InputError, LostDatabaseError, Persistenc
 from langchain_threadmem.storage import checksums
 from langchain_threadmem.storage.migrations import check, migrate
 from langchain_threadmem.storage.statements import Conn
-from langchain_threadmem.storage.threaded import Threaded, Transaction
-from langchain_threadmem.storage.transaction import T, enter_transaction, inside_transaction
+from langchain_threadmem.storage.threaded import Threaded
+from langchain_threadmem.storage.transaction import T, Transaction, inside_transaction, not_nested
 
 BUSY_SECONDS = 60.0
 _RESTORE = "nothing was written; restore the file, or close this memory and open it again"
@@ -221,53 +221,49 @@ class SqliteDatabase(Threaded, forking.Forkable):
             if (current.st_ino, current.st_dev) != self._file[1:]:
                 raise LostDatabaseError(f"{self._name} was replaced while it was open; {_RESTORE}")
 
+    @not_nested
     def write(self, transaction: Transaction[T]) -> T:
         """Run a function in a write transaction in the calling thread."""
-        token = enter_transaction()
-        try:
-            with self._lock:
-                if self._writer is None:
-                    self._open()
-                self._check_file()
-                cursor, conn = self._cursor, self._conn
-                try:
-                    cursor.execute(self._begin_write)
-                    result = transaction(conn)
-                    cursor.execute("COMMIT")
-                except BaseException as error:
-                    if cursor.connection.in_transaction:
-                        cursor.execute("ROLLBACK")
-                    if isinstance(error, sqlite3.DatabaseError):
-                        raise translated(error, self._name) from error
-                    raise
-                return result
-        finally:
-            inside_transaction.reset(token)
+        with self._lock:
+            if self._writer is None:
+                self._open()
+            self._check_file()
+            cursor, conn = self._cursor, self._conn
+            try:
+                cursor.execute(self._begin_write)
+                result = transaction(conn)
+                cursor.execute("COMMIT")
+            except BaseException as error:
+                if cursor.connection.in_transaction:
+                    cursor.execute("ROLLBACK")
+                if isinstance(error, sqlite3.DatabaseError):
+                    raise translated(error, self._name) from error
+                raise
+            return result
 
     def read(self, transaction: Transaction[T]) -> T:
         """Run a function on one snapshot of the committed data, in parallel with a writer."""
-        if self.path is None:
-            return self.write(transaction)  # A database in memory has one connection.
-        token = enter_transaction()
+        # A database in memory has one connection.
+        return self.write(transaction) if self.path is None else self._read(transaction)
+
+    @not_nested
+    def _read(self, transaction: Transaction[T]) -> T:
+        if self.closed:
+            raise self._closed()
         try:
-            if self.closed:
-                raise self._closed()
+            connection = self._readers.pop()
+        except IndexError:
+            connection = self._new_reader()
+        try:
+            cursor = connection.execute("BEGIN")
             try:
-                connection = self._readers.pop()
-            except IndexError:
-                connection = self._new_reader()
-            try:
-                cursor = connection.execute("BEGIN")
-                try:
-                    return transaction(Conn(cursor, "sqlite"))
-                finally:
-                    cursor.execute("ROLLBACK")
-            except sqlite3.DatabaseError as error:
-                raise translated(error, self._name) from error
+                return transaction(Conn(cursor, "sqlite"))
             finally:
-                self._readers.append(connection)
+                cursor.execute("ROLLBACK")
+        except sqlite3.DatabaseError as error:
+            raise translated(error, self._name) from error
         finally:
-            inside_transaction.reset(token)
+            self._readers.append(connection)
 
     def _new_reader(self) -> sqlite3.Connection:
         with self._reader_lock:
@@ -282,6 +278,7 @@ class SqliteDatabase(Threaded, forking.Forkable):
             self._reader_count += 1
             return connection
 
+    @not_nested
     def scrub(self) -> str:
         """Rewrite the file without the bytes of deleted data.
 
@@ -294,22 +291,18 @@ class SqliteDatabase(Threaded, forking.Forkable):
         Raises:
             PersistenceError: The disk has no space, or other processes write all the time.
         """
-        token = enter_transaction()
-        try:
-            with self._lock:
-                if self._writer is None:
-                    self._open()
-                self._check_file()
-                try:
-                    self._cursor.execute("VACUUM")
-                    self._cursor.execute(f"PRAGMA busy_timeout={SCRUB_SECONDS * 1000:.0f}")
-                    busy = self._cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
-                except sqlite3.DatabaseError as error:
-                    raise translated(error, self._name) from error
-                finally:
-                    self._cursor.execute(f"PRAGMA busy_timeout={BUSY_SECONDS * 1000:.0f}")
-        finally:
-            inside_transaction.reset(token)
+        with self._lock:
+            if self._writer is None:
+                self._open()
+            self._check_file()
+            try:
+                self._cursor.execute("VACUUM")
+                self._cursor.execute(f"PRAGMA busy_timeout={SCRUB_SECONDS * 1000:.0f}")
+                busy = self._cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+            except sqlite3.DatabaseError as error:
+                raise translated(error, self._name) from error
+            finally:
+                self._cursor.execute(f"PRAGMA busy_timeout={BUSY_SECONDS * 1000:.0f}")
         return f"{self._name}: another connection reads an older state of the file" if busy else ""
 
     def copy_to(self, target: Path) -> list[str]:

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, Protocol
 
-from sqlalchemy import Table, Text, bindparam, text
+from sqlalchemy import Table, Text, bindparam, literal_column, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.dialects.postgresql.psycopg import dialect as psycopg
 from sqlalchemy.ext.compiler import compiles
@@ -34,6 +34,10 @@ _DIALECTS = {
     "sqlite": sqlite.dialect(),
     "postgresql": psycopg(paramstyle="format"),  # type: ignore[no-untyped-call]
 }
+
+ZERO: ColumnElement[int] = literal_column("0")
+ONE: ColumnElement[int] = literal_column("1")
+"""Numbers in the text of a statement; SQLAlchemy would send them as parameters."""
 
 
 class Cursor(Protocol):

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from abc import abstractmethod
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Any
 
 from langchain_threadmem.common import forking
 from langchain_threadmem.errors import ClosedError
 from langchain_threadmem.storage.group_commit import GroupWriter, guarded, run_all
-from langchain_threadmem.storage.statements import Conn
+from langchain_threadmem.storage.transaction import T, Transaction
 
-T = TypeVar("T")
-Transaction = Callable[[Conn], T]
 READER_THREADS = 4
 
 

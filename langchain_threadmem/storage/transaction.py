@@ -16,16 +16,19 @@ async reads through a thread pool (`threaded`).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
-from contextvars import ContextVar, Token
+from collections.abc import Callable, Coroutine
+from contextvars import ContextVar
+from functools import wraps
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 from langchain_threadmem.errors import DriverError
-from langchain_threadmem.storage.threaded import Transaction
+from langchain_threadmem.storage.statements import Conn
 
+P = ParamSpec("P")
 T = TypeVar("T")
-
+Transaction = Callable[[Conn], T]
+"""A function of an open transaction."""
 inside_transaction: ContextVar[bool] = ContextVar("threadmem_inside_transaction", default=False)
 
 
@@ -38,9 +41,14 @@ class Database(Protocol):
     closed: bool
 
     @property
+    def opened(self) -> bool:
+        """Whether the database was opened; it then exists and has the newest tables."""
+
+    @property
     def row_security(self) -> bool | None:
         """Whether row-level security restricts transactions to one owner; `None` if that is not known yet."""
 
+    def open(self) -> None: ...
     def read(self, transaction: Transaction[T]) -> T: ...
     def write(self, transaction: Transaction[T]) -> T: ...
     async def aread(self, transaction: Transaction[T]) -> T: ...
@@ -59,19 +67,20 @@ def on_event_loop() -> bool:
     return True
 
 
-def enter_transaction() -> Token[bool]:
-    """Mark a transaction as open, until `inside_transaction` is reset with the returned token.
+def not_nested(run: Callable[P, T]) -> Callable[P, T]:
+    """Decorate a method that runs a transaction: a call inside another transaction raises a `DriverError`."""
 
-    Raises:
-        DriverError: A transaction is open already.
-    """
-    if inside_transaction.get():
-        raise inside()
-    return inside_transaction.set(True)
+    @wraps(run)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> T:
+        if inside_transaction.get():
+            raise DriverError(
+                "a transaction was opened inside another one; "
+                "return from the Sql function first, then yield the next step"
+            )
+        token = inside_transaction.set(True)
+        try:
+            return run(*args, **kwargs)
+        finally:
+            inside_transaction.reset(token)
 
-
-def inside() -> DriverError:
-    return DriverError(
-        "a transaction was opened inside another one; "
-        "return from the Sql function first, then yield the next step"
-    )
+    return checked

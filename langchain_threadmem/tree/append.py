@@ -9,7 +9,7 @@ from enum import Enum
 from typing import Any, ClassVar, Final, NamedTuple
 
 from langchain_core.messages import BaseMessage
-from sqlalchemy import BigInteger, bindparam, exists, literal_column, select
+from sqlalchemy import BigInteger, bindparam, exists, select
 
 from langchain_threadmem.errors import MessageIdConflictError, NodeNotFoundError
 from langchain_threadmem.messages.codec import give_id, is_unreadable
@@ -17,7 +17,7 @@ from langchain_threadmem.messages.ids import is_numbered, numbered
 from langchain_threadmem.storage import encryption_keys, node_keys
 from langchain_threadmem.storage.checksums import COLUMN, of_node
 from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS, State, node, segment
-from langchain_threadmem.storage.statements import Conn, Statement, insert_of
+from langchain_threadmem.storage.statements import ONE, Conn, Statement, insert_of
 from langchain_threadmem.tree import nodes, trees
 from langchain_threadmem.tree import placements as stored_placements
 from langchain_threadmem.tree.node import ConversationNode, Placement
@@ -34,7 +34,7 @@ _NEW_SEGMENT = Statement(
     "parent",
 )
 _next = node.alias("next")
-_taken = exists().where(_next.c.key == node.c.key + literal_column("1"))
+_taken = exists().where(_next.c.key == node.c.key + ONE)
 _BY_SEQ = Statement(
     select(node.c.key, _taken, node.c.state, node.c.parent).where(
         node_keys.is_at(node, bindparam("tree"), bindparam("seq", type_=BigInteger()))
@@ -320,11 +320,7 @@ def _write(conn: Conn, writes: Sequence[Append]) -> list[Written]:
 class Append:
     """The transaction of `append` as a value, so that a group commit can run several in one statement.
 
-    Attributes:
-        tree: As for `append`.
-        drafts: As for `append`.
-        parent: As for `append`.
-        fresh: As for `append`.
+    The attributes are the arguments of `append`.
     """
 
     tree: int

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 
-from sqlalchemy import bindparam, func, literal_column, select
+from sqlalchemy import bindparam, func, select
 
+from langchain_threadmem.storage import node_keys
 from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS, State, graft, node, segment
 from langchain_threadmem.storage.statements import Conn, Statement, within
 from langchain_threadmem.tree import nodes
@@ -58,7 +59,7 @@ def _newest_below(dialect: str) -> str:
 _NEWEST_BELOW = Statement.of(sqlite=_newest_below("sqlite"), postgresql=_newest_below("postgresql"))
 _ROOTS = Statement(
     select(*nodes.OUTLINE)
-    .select_from(segment.join(node, node.c.key == segment.c.id.op("<<")(literal_column(str(POSITION_BITS)))))
+    .select_from(segment.join(node, node.c.key == node_keys.first_key(segment.c.id)))
     .where(segment.c.tree == bindparam("tree"), segment.c.parent.is_(None), node.c.parent.is_(None))
     .order_by(node.c.seq),
     "tree",

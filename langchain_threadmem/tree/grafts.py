@@ -15,9 +15,10 @@ from langchain_threadmem.storage.schema import graft, node
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
 
 _RECORD = insert_of(graft, replace=True)
-_SET_PARENT = Statement(
+SET_PARENT = Statement(
     update(node).where(node.c.key == bindparam("at")).values(parent=bindparam("new")), "new", "at"
 )
+"""Changes the number of the parent of a node: parameters `new`, the number, and `at`, the key of the node."""
 _OF_TREE = Statement(select(graft.c.key, graft.c.parent).where(graft.c.tree == bindparam("tree")), "tree")
 _parent = node.alias("parent_node")
 _BELOW = Statement(
@@ -38,7 +39,7 @@ _PARENTS = Statement(
 def move(conn: Conn, tree_id: int, key: int, parent: int, parent_seq: int) -> None:
     """Move a node, with all nodes below it, under a parent with a key and a number."""
     record(conn, tree_id, key, parent)
-    conn.run(_SET_PARENT, parent_seq, key)
+    conn.run(SET_PARENT, parent_seq, key)
 
 
 def record(conn: Conn, tree_id: int, key: int, parent: int) -> None:

@@ -1,4 +1,7 @@
-"""Graph algorithms over nodes: paths, roots, leaves, threads and validation."""
+"""Graph algorithms over nodes: paths, leaves, threads and validation.
+
+The argument `nodes` is all nodes of a conversation, in any order and of any state.
+"""
 
 from __future__ import annotations
 
@@ -19,15 +22,10 @@ H = TypeVar("H", bound=Hashable)
 
 
 def to_graph(nodes: Sequence[ConversationNode]) -> networkx.DiGraph[int]:
-    """Build the NetworkX graph of a conversation with edges from parent to child.
+    """Build the NetworkX graph of the node ids of a conversation with edges from parent to child.
 
-    The cost is about a kilobyte and a few microseconds per node.
-
-    Args:
-        nodes: All nodes of a conversation, in any order and of any state.
-
-    Returns:
-        A graph of the node ids; the attribute `"node"` of each is its `ConversationNode`.
+    The attribute `"node"` of each id is its `ConversationNode`. The cost is about a kilobyte and a few
+    microseconds per node.
 
     Raises:
         InvalidGraphStateError: The nodes do not form a forest; see `validate`.
@@ -50,14 +48,11 @@ def to_graph(nodes: Sequence[ConversationNode]) -> networkx.DiGraph[int]:
 
 
 def path(nodes_by_id: Mapping[int, ConversationNode], node_id: int) -> list[ConversationNode]:
-    """Return the nodes from the root to a node.
+    """Return the nodes from the root to a node, root first; the cost is linear in their number.
 
     Args:
         nodes_by_id: The node and its ancestors; more nodes are allowed.
         node_id: The last node of the path.
-
-    Returns:
-        The path, root first. The cost is linear in its length.
 
     Raises:
         NodeNotFoundError: No node has this id.
@@ -103,13 +98,7 @@ def traverse(nodes_by_id: Mapping[int, ConversationNode], node_id: int, depth: i
 
 
 def living(nodes: Sequence[ConversationNode]) -> list[ConversationNode]:
-    """Select the nodes of threads: live nodes and their ancestors.
-
-    Args:
-        nodes: All nodes of a conversation, in any order and of any state.
-
-    Returns:
-        The selected nodes, ordered by id.
+    """Select the nodes of threads: live nodes and their ancestors, ordered by id.
 
     Example:
         >>> from langchain_core.messages import HumanMessage
@@ -122,13 +111,7 @@ def living(nodes: Sequence[ConversationNode]) -> list[ConversationNode]:
 
 
 def leaves(nodes: Sequence[ConversationNode]) -> list[ConversationNode]:
-    """Return the live nodes without a live descendant.
-
-    Args:
-        nodes: All nodes of a conversation, in any order and of any state.
-
-    Returns:
-        The leaves, ordered by id.
+    """Return the live nodes without a live descendant, ordered by id.
 
     Raises:
         InvalidGraphStateError: A parent is missing.
@@ -147,14 +130,8 @@ def leaves(nodes: Sequence[ConversationNode]) -> list[ConversationNode]:
 def threads(nodes: Sequence[ConversationNode]) -> list[list[ConversationNode]]:
     """Return the threads of a conversation: the path from the root to each leaf.
 
-    A system message alone is not a thread.
-
-    Args:
-        nodes: All nodes of a conversation, in any order and of any state.
-
-    Returns:
-        The threads, root first, ordered by the id of their leaf. The cost is linear in the number of nodes
-        and in the total length of the threads.
+    Threads are ordered by the id of their leaf. A system message alone is not a thread. The cost is linear in
+    the number of nodes and in the total length of the threads.
 
     Raises:
         InvalidGraphStateError: A parent is missing.
@@ -173,9 +150,6 @@ def threads(nodes: Sequence[ConversationNode]) -> list[list[ConversationNode]]:
 
 def validate(nodes: Sequence[ConversationNode]) -> None:
     """Check that nodes form a forest.
-
-    Args:
-        nodes: All nodes of a conversation, in any order and of any state.
 
     Raises:
         InvalidGraphStateError: Two nodes share an id, a parent is missing, or nodes form a circle; the

@@ -35,7 +35,7 @@ from langchain_threadmem.storage.schema import (
     tree,
     unit,
 )
-from langchain_threadmem.storage.statements import Conn, Query, Statement, insert_of, within
+from langchain_threadmem.storage.statements import ONE, ZERO, Conn, Query, Statement, insert_of, within
 from langchain_threadmem.tree import trees
 from langchain_threadmem.tree.node import MessageSummary
 
@@ -97,10 +97,10 @@ def of_message(rows: Select[Any]) -> CompoundSelect[Any]:
     the package assigned (`messages.ids`).
     """
     here = rows.where(_IN_TREE, node.c.message == bindparam("message"))
-    named = here.where(node.c.named == literal_column("1"))
+    named = here.where(node.c.named == ONE)
     return union_all(
-        named.where(node.c.state == literal_column("0")),
-        named.where(node.c.state > literal_column("0")),
+        named.where(node.c.state == ZERO),
+        named.where(node.c.state > ZERO),
         here.where(node_keys.is_at(node, _TREE, bindparam("number"))),
     )
 
@@ -108,21 +108,19 @@ def of_message(rows: Select[Any]) -> CompoundSelect[Any]:
 OF_MESSAGE = ("tree", "message", "number")
 _RANGE = node.c.key.between(bindparam("first"), bindparam("last"))
 
-# PostgreSQL shifts by an INTEGER only; a parameter beside a key would be a BIGINT.
-_BITS: ColumnElement[int] = literal_column(str(POSITION_BITS))
-_ZERO: ColumnElement[int] = literal_column("0")
-_ONE: ColumnElement[int] = literal_column("1")
+
+def _first_of_segment(key: ColumnElement[int]) -> ColumnElement[int]:
+    return node_keys.first_key(node_keys.segment_of(key))
 
 
 def _grafted(last: ColumnElement[int], column: ColumnElement[int]) -> ColumnElement[int]:
     """A column of the last graft at or before a key, in the segment of the key."""
-    first = last.op(">>")(_BITS).op("<<")(_BITS)
     return (
         select(column)
-        .where(graft.c.key.between(first, last))
+        .where(graft.c.key.between(_first_of_segment(last), last))
         .order_by(graft.c.key.desc())
-        .limit(_ONE)
-        .offset(_ZERO)
+        .limit(ONE)
+        .offset(ZERO)
         .correlate_except(graft)
         .scalar_subquery()
     )
@@ -141,24 +139,22 @@ def _spans(starts: Select[int, int, int], name: str, *, written: bool = False) -
     if not written:
         above = func.coalesce(_grafted(path.c.last, graft.c.parent), above)
     path = path.union_all(
-        select(path.c.start, path.c.depth + _ONE, above)
-        .select_from(path.join(segment, segment.c.id == path.c.last.op(">>")(_BITS)))
+        select(path.c.start, path.c.depth + ONE, above)
+        .select_from(path.join(segment, segment.c.id == node_keys.segment_of(path.c.last)))
         .where(path.c.last.is_not(None))
     )
-    first: ColumnElement[int] = path.c.last.op(">>")(_BITS).op("<<")(_BITS)
+    first = _first_of_segment(path.c.last)
     if not written:
         first = func.coalesce(_grafted(path.c.last, graft.c.key), first)
     ranges = select(first, path.c.last, path.c.start)
     return Statement(ranges.where(path.c.last.is_not(None)).order_by(path.c.depth.desc()), name)
 
 
-_START = select(
-    _ZERO.label("start"), _ZERO.label("depth"), bindparam("key", type_=BigInteger()).label("last")
-)
+_START = select(ZERO.label("start"), ZERO.label("depth"), bindparam("key", type_=BigInteger()).label("last"))
 _SPANS = _spans(_START, "key")
 _WRITTEN_SPANS = _spans(_START, "key", written=True)
 _SPANS_OF = _spans(
-    select(node.c.key.label("start"), _ZERO.label("depth"), node.c.key.label("last")).where(
+    select(node.c.key.label("start"), ZERO.label("depth"), node.c.key.label("last")).where(
         within(node.c.key, "keys")
     ),
     "keys",
@@ -193,7 +189,7 @@ _OPENINGS = Statement(
     .add_columns(_opener.c.tree)
     .where(
         within(_opener.c.tree, "trees"),
-        _opener.c.opens == _ONE,
+        _opener.c.opens == ONE,
         _opener.c.seq <= bindparam("most"),
         node.c.key.between(_opener.c.key, _opener.c.key + bindparam("last") - _opener.c.seq),
         node.c.key - _opener.c.key == node.c.seq - _opener.c.seq,  # in the same stride
@@ -439,7 +435,7 @@ def versions(conn: Conn, tree_id: int, message: str) -> list[NodeRow]:
     return _opened(conn, conn.all(_VERSIONS, tree_id, message, number_in(message)))
 
 
-def children(conn: Conn, tree_id: int, above: Iterable[tuple[int, int]]) -> list[Outline]:
+def children(conn: Conn, tree_id: int, above: Collection[tuple[int, int]]) -> list[Outline]:
     """The children of nodes in any state, in the order of their numbers.
 
     The children of a purged node count as children of its parent. The cost grows with the number of children.
@@ -449,13 +445,10 @@ def children(conn: Conn, tree_id: int, above: Iterable[tuple[int, int]]) -> list
         tree_id: The tree.
         above: Key and number of each parent.
     """
-    keys, result = [], []
-    parents = set()
-    for key, seq in above:
-        keys.append(key)
-        parents.add(seq)
+    keys, parents = [key for key, _ in above], {seq for _, seq in above}
+    result: list[Outline] = []
     while keys:
-        below = [key + 1 for key in keys if key & LAST_POSITION != LAST_POSITION]
+        below = node_keys.keys_after(keys)
         listed = json.dumps(keys)
         below += [row[0] << POSITION_BITS for row in conn.all(_FORKS, tree_id, listed)]
         below += [row[0] for row in conn.all(_GRAFTS, tree_id, listed)]

@@ -70,13 +70,6 @@ _STATES = Statement(nodes.of_message(select(node.c.state)), *nodes.OF_MESSAGE)
 _REVIVE = Statement(
     update(node).where(within(node.c.key, "keys")).values(state=int(State.LIVE), superseded_by=None), "keys"
 )
-_MOVED = Statement(
-    update(node)
-    .where(node.c.key == bindparam("old"))
-    .values(state=int(State.SUPERSEDED), superseded_by=bindparam("by")),
-    "by",
-    "old",
-)
 _COPIED = (
     [*summary.c["key", "title", "summary"]],
     [*embedding.c["key", "model", "vector"]],
@@ -132,10 +125,14 @@ def replace(
 def supersede(conn: Conn, tree_id: int, keys: Iterable[int], by: int | None) -> None:
     """Mark nodes as superseded by the node with the number `by`."""
     replaced = list(keys)
-    listed = json.dumps(replaced)
-    conn.run(_SUPERSEDE, listed, by)
-    conn.run(_RENEW_SYSTEM, tree_id, listed)
-    stale_marks.mark_stale(conn, stale_marks.ancestors(conn, replaced))
+    conn.run(_SUPERSEDE, json.dumps(replaced), by)
+    _settle_superseded(conn, tree_id, replaced)
+
+
+def _settle_superseded(conn: Conn, tree_id: int, keys: Sequence[int]) -> None:
+    """Renew the newest system message, mark summaries as stale and invalidate caches after `keys` changed."""
+    conn.run(_RENEW_SYSTEM, tree_id, json.dumps(keys))
+    stale_marks.mark_stale(conn, stale_marks.ancestors(conn, keys))
     trees.changed(conn, tree_id)
 
 
@@ -203,7 +200,7 @@ def move(conn: Conn, tree_id: int, old: NodeRow, following: Iterable[Outline], p
             f"node {old.seq} cannot be read, so it cannot be moved; run verify() to see the reason"
         )
     head = trees.head(conn, tree_id)
-    conn.run(_MOVED, head.next_seq, old.key)
+    conn.run(_SUPERSEDE, json.dumps([old.key]), head.next_seq)
     writer = NodeWriter(conn, tree_id, head)
     under, parent = writer.under(parent)
     key, seq = writer.add(under, parent, *old[3:7]), head.next_seq
@@ -213,7 +210,5 @@ def move(conn: Conn, tree_id: int, old: NodeRow, following: Iterable[Outline], p
     for row in following:
         grafts.move(conn, tree_id, row.key, key, seq)
     trees.settle(conn, tree_id, key if head.tip == old.key else head.tip, head.system)
-    conn.run(_RENEW_SYSTEM, tree_id, json.dumps([old.key]))
-    stale_marks.mark_stale(conn, stale_marks.ancestors(conn, [old.key]))
-    trees.changed(conn, tree_id)
+    _settle_superseded(conn, tree_id, [old.key])
     return old._replace(key=key, seq=seq, parent=parent)

@@ -18,7 +18,7 @@ from sqlalchemy.dialects.postgresql import insert
 from langchain_threadmem.errors import EncryptionError, SessionNotFoundError
 from langchain_threadmem.storage import encryption_keys, node_keys
 from langchain_threadmem.storage.schema import SUMMARIES, checkpoint, node, segment, tree, write
-from langchain_threadmem.storage.statements import Conn, Query, Statement, within
+from langchain_threadmem.storage.statements import ONE, ZERO, Conn, Query, Statement, within
 
 
 class Head(NamedTuple):
@@ -75,7 +75,7 @@ _CREATE = Statement(
     "sealed",
     "used",
 )
-_opener = node.c.opens == literal_column("1")
+_opener = node.c.opens == ONE
 _CONTENTS = tuple(
     Statement(select(table.c.tree).where(table.c.tree == bindparam("tree"), *only).limit(1), "tree")
     for table, only in ((node, [_opener]), (checkpoint, []), (write, []))
@@ -92,7 +92,7 @@ is_newest = newest.c.key == _newest_key
 
 _HEAD = Statement(
     select(
-        func.coalesce(newest.c.seq, literal_column("0")) + literal_column("1"),
+        func.coalesce(newest.c.seq, ZERO) + ONE,
         func.coalesce(tree.c.tip, newest.c.key),
         *tree.c["system", "version", "epoch"],
         tree.c.tip.is_not(None),
@@ -106,7 +106,7 @@ _HEAD = Statement(
 _summaries = tree.alias("summaries")
 _EXTENT = Statement(
     select(
-        func.coalesce(newest.c.seq, literal_column("0")),
+        func.coalesce(newest.c.seq, ZERO),
         select(_summaries.c.id)
         .where(
             _summaries.c.owner == tree.c.owner,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     ColumnElement,
@@ -28,14 +28,13 @@ from langchain_threadmem.filters.sql import Columns, where
 from langchain_threadmem.messages.roles import SPOKEN
 from langchain_threadmem.storage import node_keys
 from langchain_threadmem.storage.schema import State, digest, memory, node, recallable, segment, tree, unit
-from langchain_threadmem.storage.statements import Conn, Statement, within
+from langchain_threadmem.storage.statements import ZERO, Conn, Statement, within
 from langchain_threadmem.units import queries as unit_queries
 
-_ZERO: ColumnElement[int] = literal_column("0")
 _OWNED = and_(tree.c.owner == bindparam("owner"), recallable)
 _SAID = node.c.role.in_([literal_column(f"'{role}'") for role in SPOKEN])
 """The messages of people and models; messages of systems and tools are stored but not recalled."""
-_IN_MEMORY = and_(node.c.state == int(State.LIVE), unit.c.forgotten.is_(None), _SAID)
+_IN_MEMORY = and_(unit_queries.IN_MEMORY, _SAID)
 _covered = node.alias("covered")
 _covered_unit = unit.alias("covered_unit")
 _has_children = exists().where(
@@ -46,7 +45,7 @@ _has_children = exists().where(
 )
 _MAY_GO = and_(
     _IN_MEMORY,
-    func.coalesce(unit.c.never_delete, _ZERO) == _ZERO,
+    func.coalesce(unit.c.never_delete, ZERO) == ZERO,
     # A summary may be forgotten when none of its units is in memory; the summary of a session or of an
     # owner is never forgotten.
     or_(
@@ -55,8 +54,8 @@ _MAY_GO = and_(
     ),
 )
 _ORDER = (
-    func.coalesce(unit.c.last_visit, _ZERO),
-    func.coalesce(unit.c.visits, _ZERO),
+    func.coalesce(unit.c.last_visit, ZERO),
+    func.coalesce(unit.c.visits, ZERO),
     node.c.created,
     node.c.key,
 )
@@ -78,29 +77,24 @@ def _counted(condition: ColumnElement[bool]) -> Select[int]:
 _SIZE = Statement(_counted(_IN_MEMORY), "owner")
 _MAY_GO_COUNT = Statement(_counted(_MAY_GO), "owner")
 _newest = node_keys.newest(tree.c.id, "seq")
-_AT_MOST = Statement(select(func.coalesce(func.sum(_newest), _ZERO)).where(_OWNED), "owner")
-_forgotten_now = bindparam("now", type_=Float())
-_chosen = (
-    select(node.c.key, _forgotten_now).select_from(_units).where(_OWNED, _MAY_GO).order_by(*_ORDER)
-).limit(bindparam("most"))
-_forget = insert(unit).from_select(["key", "forgotten"], _chosen)
-_FORGET = Statement(
-    _forget.on_conflict_do_update(
-        index_elements=["key"], set_={"forgotten": _forget.excluded.forgotten}
-    ).returning(unit.c.key),
-    *("now", "owner", "most"),
+_AT_MOST = Statement(select(func.coalesce(func.sum(_newest), ZERO)).where(_OWNED), "owner")
+_forgettable = select(node.c.key, bindparam("now", type_=Float())).where(_OWNED, _MAY_GO)
+
+
+def _forgetting(units: Select[Any], *names: str) -> Statement:
+    """The statement that forgets units and returns their keys."""
+    forget = insert(unit).from_select(["key", "forgotten"], units)
+    forgotten = forget.on_conflict_do_update(
+        index_elements=["key"], set_={"forgotten": forget.excluded.forgotten}
+    )
+    return Statement(forgotten.returning(unit.c.key), *names)
+
+
+_FORGET = _forgetting(
+    _forgettable.select_from(_units).order_by(*_ORDER).limit(bindparam("most")), "now", "owner", "most"
 )
-_named = (
-    select(node.c.key, _forgotten_now)
-    .select_from(_named_units)
-    .where(_OWNED, _MAY_GO, within(node.c.key, "keys"))
-)
-_forget_named = insert(unit).from_select(["key", "forgotten"], _named)
-_FORGET_NAMED = Statement(
-    _forget_named.on_conflict_do_update(
-        index_elements=["key"], set_={"forgotten": _forget_named.excluded.forgotten}
-    ).returning(unit.c.key),
-    *("now", "owner", "keys"),
+_FORGET_NAMED = _forgetting(
+    _forgettable.select_from(_named_units).where(within(node.c.key, "keys")), "now", "owner", "keys"
 )
 _before = node.alias("before")
 _CANDIDATES = Statement(
@@ -108,9 +102,9 @@ _CANDIDATES = Statement(
         node.c.key,
         unit.c.parent,
         _before.c.key,
-        func.coalesce(digest.c.rank, _ZERO),
-        func.coalesce(unit.c.visits, _ZERO),
-        func.coalesce(unit.c.last_visit, _ZERO),
+        func.coalesce(digest.c.rank, ZERO),
+        func.coalesce(unit.c.visits, ZERO),
+        func.coalesce(unit.c.last_visit, ZERO),
         node.c.created,
     )
     .select_from(_units.outerjoin(_before, node_keys.is_at(_before, node.c.tree, node.c.parent)))
@@ -143,11 +137,7 @@ _later = insert(memory).values(owner=bindparam("owner"), round=bindparam("round"
 _SET_ROUND = Statement(
     _later.on_conflict_do_update(
         index_elements=["owner"],
-        set_={
-            "round": case(
-                (memory.c.round > _later.excluded.round, memory.c.round), else_=_later.excluded.round
-            )
-        },
+        set_={"round": _later_of(memory.c.round, _later.excluded.round)},
     ),
     *("owner", "round"),
 )
@@ -230,9 +220,9 @@ def present(conn: Conn, owner: str, keys: Iterable[int], condition: Condition | 
 _FIELDS: Columns = {
     "id": func.coalesce(digest.c.id, node.c.message),
     "group_id": case((tree.c.conversation == "", tree.c.owner), else_=tree.c.conversation),
-    "rank": func.coalesce(digest.c.rank, _ZERO),
-    "visit_count": func.coalesce(unit.c.visits, _ZERO),
-    "last_visit": func.coalesce(unit.c.last_visit, _ZERO),
+    "rank": func.coalesce(digest.c.rank, ZERO),
+    "visit_count": func.coalesce(unit.c.visits, ZERO),
+    "last_visit": func.coalesce(unit.c.last_visit, ZERO),
     "creation_time": func.coalesce(digest.c.started, node.c.created),
     "end_time": func.coalesce(digest.c.ended, node.c.created),
 }
@@ -246,8 +236,7 @@ def _matching(condition: Condition | None) -> tuple[Statement, Statement, bool]:
     The last value is whether SQL can evaluate any part of the filter.
     """
     elements = where(condition, _FIELDS)
-    alive = and_(node.c.state == int(State.LIVE), unit.c.forgotten.is_(None))
-    keys = select(node.c.key).where(alive, *elements)
+    keys = select(node.c.key).where(unit_queries.IN_MEMORY, *elements)
     among = keys.select_from(_named_units).where(unit_queries.OWNED, within(node.c.key, "keys"))
     return (
         Statement(keys.select_from(_units).where(_OWNED).limit(bindparam("most")), "owner", "most"),

@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from sqlalchemy import (
     BigInteger,
-    ColumnElement,
     Select,
     and_,
     bindparam,
@@ -27,7 +26,7 @@ from langchain_threadmem.messages.ids import number_in
 from langchain_threadmem.messages.roles import source_of
 from langchain_threadmem.storage import node_keys
 from langchain_threadmem.storage.schema import State, digest, node, recallable, tree, unit
-from langchain_threadmem.storage.statements import Conn, Statement, within
+from langchain_threadmem.storage.statements import ONE, ZERO, Conn, Statement, within
 from langchain_threadmem.tree.graph import parents_first
 from langchain_threadmem.units.unit import SUMMARY_SOURCE, MemoryUnit
 
@@ -38,10 +37,9 @@ class UnitRow(NamedTuple):
     Attributes:
         key: The key of the node.
         tree: The tree of the node.
-        scope: The scope of the tree: empty for messages, `SUMMARIES` for summaries.
         session: The name of the conversation; empty for summaries of the long-term memory.
         seq: The number of the node in its tree.
-        parent: The key of the summary that covers the unit.
+        parent_id: The id of the summary that covers the unit.
         previous: The id of the live message before the unit in the conversation; `None` for summaries.
         following: The id of the live message after the unit in the conversation; `None` for summaries.
         id: The id of a summary; `None` for messages, as in all later fields.
@@ -49,7 +47,6 @@ class UnitRow(NamedTuple):
 
     key: int
     tree: int
-    scope: str
     session: str
     seq: int
     message: str
@@ -57,7 +54,6 @@ class UnitRow(NamedTuple):
     body: str
     created: float
     state: int
-    parent: int | None
     parent_id: str | None
     visits: int
     last_visit: int
@@ -69,16 +65,15 @@ class UnitRow(NamedTuple):
     rank: int | None
     level: int | None
     thread: int | None
-    place: int | None
     messages: int | None
     started: float | None
     ended: float | None
     stale: int | None
 
 
-_IN_MEMORY = and_(node.c.state == int(State.LIVE), unit.c.forgotten.is_(None))
+IN_MEMORY = and_(node.c.state == int(State.LIVE), unit.c.forgotten.is_(None))
+"""Whether a node is live and not forgotten."""
 _above = digest.alias("above")
-_zero: ColumnElement[int] = literal_column("0")
 
 
 def _neighbour(column: str, *, after: bool) -> object:
@@ -96,17 +91,16 @@ def _neighbour(column: str, *, after: bool) -> object:
 
 def _rows() -> Select[tuple[int]]:
     counts = (
-        func.coalesce(unit.c.visits, _zero),
-        func.coalesce(unit.c.last_visit, _zero),
-        func.coalesce(unit.c.never_delete, _zero),
+        func.coalesce(unit.c.visits, ZERO),
+        func.coalesce(unit.c.last_visit, ZERO),
+        func.coalesce(unit.c.never_delete, ZERO),
     )
     rows = select(
-        *(node.c.key, node.c.tree, tree.c.scope, tree.c.conversation),
+        *(node.c.key, node.c.tree, tree.c.conversation),
         *node.c["seq", "message", "role", "body", "created", "state"],
-        *(unit.c.parent, _above.c.id, *counts, unit.c.forgotten),
+        *(_above.c.id, *counts, unit.c.forgotten),
         *(_neighbour("message", after=False), _neighbour("message", after=True)),  # type: ignore[call-overload]
-        *digest.c["id", "rank", "level", "thread", "place"],
-        *digest.c["messages", "started", "ended", "stale"],
+        *digest.c["id", "rank", "level", "thread", "messages", "started", "ended", "stale"],
     )
     joined = (
         node.join(tree, tree.c.id == node.c.tree)
@@ -148,7 +142,7 @@ _CHILDREN = Statement(
 )
 _LATEST = Statement(
     node_keys.before(
-        select(node.c.key).select_from(node.outerjoin(unit, unit.c.key == node.c.key)).where(_IN_MEMORY),
+        select(node.c.key).select_from(node.outerjoin(unit, unit.c.key == node.c.key)).where(IN_MEMORY),
         bindparam("tree"),
         literal_column(str(1 << 62)),
     ).limit(bindparam("most")),
@@ -174,7 +168,7 @@ _of_owner = (
     .join(tree, tree.c.id == node.c.tree)
     .where(
         node.c.message == bindparam("message"),
-        node.c.state == literal_column("0"),
+        node.c.state == ZERO,
         tree.c.owner == bindparam("owner"),
         tree.c.scope == "",
         or_(bindparam("session") == "", tree.c.conversation == bindparam("session")),
@@ -182,7 +176,7 @@ _of_owner = (
 )
 _MESSAGE_NAMED = Statement(
     union_all(
-        _of_owner.where(node.c.named == literal_column("1")),
+        _of_owner.where(node.c.named == ONE),
         _of_owner.where(node_keys.is_at(node, tree.c.id, bindparam("number", type_=BigInteger()))),
     ).order_by("key"),
     "message",

@@ -165,7 +165,7 @@ def test_the_cost_of_reviving_a_version_does_not_depend_on_other_threads(tmp_pat
             def count() -> None:
                 steps[-1] += 1
 
-            database = system.runtime.database
+            database = system.resources.database
             assert isinstance(database, SqliteDatabase)
             assert database._writer is not None
             database._writer.set_progress_handler(count, 1)

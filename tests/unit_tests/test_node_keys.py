@@ -148,7 +148,7 @@ def steps_of(read: Callable[[Conn, int, int], Any], messages: int) -> int:
         count += 1
         return 0
 
-    database = system.runtime.database
+    database = system.resources.database
     assert isinstance(database, SqliteDatabase)
 
     def counting(conn: Conn, tree: int) -> None:
