@@ -191,7 +191,7 @@ def _message(node: ConversationNode) -> dict[str, Any]:
         "role": node.message.type,
         "text": text_of(node.message),
         "time": node.timestamp,
-        "state": node.state.name.lower(),
+        "state": node.state.label,
         "superseded_by": node.superseded_by,
         "reason": None if node.placement is None else node.placement.reason,
         "probability": probability_of(node),

@@ -32,6 +32,8 @@ from langchain_threadmem.tree.node import EPOCH, ConversationNode, MessageSummar
 VERSION = "1.0"
 MODES = {"linear": "linear", "graph": "graph", "threaded": "graph"}
 """The name that is written for a mode, by the names that documents may contain."""
+_STATES = {state.label: state for state in (State.LIVE, State.SUPERSEDED, State.ASIDE)}
+"""The states of nodes in documents; a purged node has no contents to write or to read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,7 +298,7 @@ def _node_record(node: ConversationNode, other: Writer | None) -> dict[str, Any]
     if body["data"] or TYPES.get(record["role"]) != body["type"]:
         record["message"] = body
     if node.state != State.LIVE:
-        record["state"] = State(node.state).name.lower()
+        record["state"] = node.state.label
     if node.superseded_by is not None:
         record["superseded_by"] = node.superseded_by
     if (placement := node.placement) is not None:
@@ -315,9 +317,9 @@ def _read_node(value: object, n: int) -> ConversationNode:
     for name, link in links.items():
         if not (type(link) is int and link > 0) and not (link is None and name != "id"):
             raise _corrupted(f"node number {n} has the {name} {link!r}, which is not a positive number")
-    state = record.get("state", "live")
-    if state not in [each.name.lower() for each in State]:
-        raise InputError(f"{where} has the state {state!r}; use live, superseded or aside")
+    state = record.get("state", State.LIVE.label)
+    if not isinstance(state, str) or state not in _STATES:
+        raise InputError(f"{where} has the state {state!r}; use {', '.join(_STATES)}")
     summary, time = record.get("summary"), record.get("timestamp")
     try:
         timestamp = EPOCH if time is None else zoned(datetime.fromisoformat(time))
@@ -332,7 +334,7 @@ def _read_node(value: object, n: int) -> ConversationNode:
         links["parent_id"],
         parsed,
         timestamp,
-        State[state.upper()],
+        _STATES[state],
         links["superseded_by"],
         _placement(record.get("placement"), where),
     )

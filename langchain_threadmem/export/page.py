@@ -248,7 +248,7 @@ def _article(node: ConversationNode, layout: Layout, titles: Sequence[str], *, a
     if node.superseded_by is not None:
         note = f'<a href="#n{node.superseded_by}"><small>replaced by {node.superseded_by}</small></a>'
     elif node.state != State.LIVE:
-        note = f"<small>{State(node.state).name.lower()}</small>"
+        note = f"<small>{node.state.label}</small>"
     about = f"<small>{escape(node.summary.title)}</small>" if node.summary else ""
     mark = "<mark>doubtful:</mark> " if doubtful else ""
     reason = (

@@ -305,7 +305,7 @@ def to_outline(nodes: Sequence[ConversationNode]) -> str:
     def draw(node: ConversationNode | None, margin: str, hook: str = "") -> None:
         mark = f"{hook}● "
         while node is not None:
-            note = "" if node.state == State.LIVE else f" ({State(node.state).name.lower()})"
+            note = "" if node.state == State.LIVE else f" ({node.state.label})"
             lines.append(f"{margin[: len(margin) - len(hook)]}{mark}{line_of(node, _OUTLINE_WIDTH)}{note}")
             branches, node = layout.fork(node)
             for branch in branches:

@@ -270,7 +270,7 @@ def _line(node: ConversationNode) -> Json:
         "id": node.id,
         "role": label_of(node.message),
         "kind": ROLES[_role(node.message)],
-        "state": State(node.state).name.lower(),
+        "state": node.state.label,
         "time": _time(node.timestamp),
         "line": one_line(content_of(node.message), LINE),
     }

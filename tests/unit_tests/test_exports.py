@@ -210,7 +210,7 @@ def test_graphml_reads_back_to_the_same_tree(nodes: list[ConversationNode]) -> N
     }
     assert {*read.edges} == {(node.parent_id, node.id) for node in nodes if node.parent_id}
     assert {n: values["state"] for n, values in read.nodes(data=True)} == {
-        node.id: State(node.state).name.lower() for node in nodes
+        node.id: node.state.label for node in nodes
     }
 
 

@@ -87,7 +87,7 @@ def forests(draw: st.DrawFn, message: st.SearchStrategy[BaseMessage] = messages)
             draw(st.sampled_from([None, *ids[:n]])),
             draw(st.none() | st.builds(MessageSummary, title=st.text(), summary=st.text())),
             draw(st.datetimes(timezones=zones)),
-            draw(st.sampled_from(State)),
+            draw(st.sampled_from([State.LIVE, State.SUPERSEDED, State.ASIDE])),
             draw(st.none() | st.integers(1, 99)),
         )
         for n, node_id in enumerate(ids)
@@ -274,6 +274,7 @@ def test_a_corrupt_graph_is_named(text: str, found: str) -> None:
         (document({"id": 1, "timestamp": "noon"}), "node 1 .*noon"),
         (document({"id": 1, "summary": {"title": "x"}}), "node 1 .*summary"),
         (document({"id": 1, "state": "gone"}), "node 1 .*'gone'"),
+        (document({"id": 1, "state": "purged"}), "node 1 .*'purged'"),
         (document({"id": 1, "message_id": 5}), "node 1 .*5"),
         (document({"id": 1, "message": {"type": "Path", "data": {}}}), "node 1 .*Path"),
         (
