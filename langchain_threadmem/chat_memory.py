@@ -20,7 +20,7 @@ from langchain_threadmem.catalogue.verbs import Page, ThreadInfo
 from langchain_threadmem.engine.flow import Flow, Steps, arun, averb, run, verb
 from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.export import files, formats
+from langchain_threadmem.export import files, formats, text
 from langchain_threadmem.export.text import MermaidOptions
 from langchain_threadmem.index import embed
 from langchain_threadmem.messages.convert import MessageInput
@@ -1016,7 +1016,8 @@ class ChatMemory:
                 style 2 fill:#cdb4f6
                 classDef default color:#26282c
         """
-        return formats.mermaid((yield from read.history(self._conversation)), **options)
+        history = yield from read.history(self._conversation)
+        return text.to_mermaid(graph.living(history), **options)
 
     ato_mermaid = averb(to_mermaid)
 
@@ -1037,7 +1038,8 @@ class ChatMemory:
             >>> [part.count("Go on") for part in memory.to_mermaid_parts()]
             [501, 99]
         """
-        return formats.mermaid_parts((yield from read.history(self._conversation)), **options)
+        history = yield from read.history(self._conversation)
+        return text.to_mermaid_parts(graph.living(history), **options)
 
     ato_mermaid_parts = averb(to_mermaid_parts)
 

@@ -85,6 +85,7 @@ def _print_verification(verification: Verification) -> None:
 def _repair(options: argparse.Namespace) -> int:
     from langchain_threadmem.engine.flow import run
     from langchain_threadmem.repair import repair
+    from langchain_threadmem.storage.urls import without_password
     from langchain_threadmem.transfer.backup import backup
 
     with open_memory(options, read_only=True) as system:
@@ -92,8 +93,9 @@ def _repair(options: argparse.Namespace) -> int:
     copy, repairs = None, []
     if not verification.ok:
         if not options.no_backup:
-            copy = options.backup or _copy_of(options.db)
-            backup(options.db, copy)
+            target = options.backup or _copy_of(options.db)
+            backup(options.db, target)
+            copy = without_password(target)
         with open_memory(options) as system:
             repairs = run(repair(system.runtime), system.runtime)
             verification = system.verify()

@@ -176,20 +176,20 @@ def _convert(options: argparse.Namespace) -> int:
 
 
 def _backup(options: argparse.Namespace) -> int:
-    from langchain_threadmem.storage.urls import quoted, sqlite_file
+    from langchain_threadmem.storage.urls import sqlite_file, without_password
     from langchain_threadmem.transfer.backup import backup
 
     with progress_bar("backup") as update:
-        copy = backup(options.db, options.target, lambda table, done, total: update(done, total, table))
-    name, file = quoted(options.target), sqlite_file(options.target)
+        problems = backup(options.db, options.target, lambda table, done, total: update(done, total, table))
+    target, file = without_password(options.target), sqlite_file(options.target)
     size = None if file is None else _size(file)
     if options.json:
-        print_json({"ok": not copy.problems, "target": name[1:-1], "bytes": size, "problems": copy.problems})
-        return 1 if copy.problems else 0
-    print(f"copied to {name}" + ("" if size is None else f": {size:,} bytes"))
-    for problem in copy.problems:
+        print_json({"ok": not problems, "target": target, "bytes": size, "problems": problems})
+        return 1 if problems else 0
+    print(f"copied to {target!r}" + ("" if size is None else f": {size:,} bytes"))
+    for problem in problems:
         print(f"  {visible(problem)}")
-    return 1 if copy.problems else 0
+    return 1 if problems else 0
 
 
 def _size(path: Path) -> int:
