@@ -225,6 +225,16 @@ def test_a_file_of_each_format_is_recognised_and_imported_once(
     assert system.verify().ok
 
 
+def test_messages_of_no_session_are_bad_and_no_conversation(system: MemorySystem, tmp_path: Path) -> None:
+    path = tmp_path / "history.db"
+    histories(path)
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("UPDATE message_store SET session_id = NULL")
+    report = system.import_file(path, skip_bad=True)
+    assert report.problems == ("table 'message_store' has messages without a session_id",)
+    assert system.conversations() == []
+
+
 def test_branches_times_and_title_of_chatgpt_are_kept(system: MemorySystem, verbs: Any, file: Any) -> None:
     verbs(system).import_file(file(chatgpt(*FIGS)))
     assert parents(system) == [("m1", None), ("m2", 1), ("m3", 2), ("m4", 3), ("m5", 2), ("m6", 5)]
