@@ -22,7 +22,7 @@ from langchain_core.messages import (
 )
 
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.importers.chats import Chat, Chats, Entry, seconds, text_or_none
+from langchain_threadmem.importers.chats import Chat, Chats, Entry, joined, seconds, text_or_none
 from langchain_threadmem.importers.source import Source, chats_of_items
 from langchain_threadmem.messages.records import as_list, as_object
 from langchain_threadmem.storage.schema import State
@@ -189,10 +189,7 @@ def _content(content: Any) -> str | list[Any]:
         return content if isinstance(content, str) else ""
     if "parts" in content:
         content_parts = as_list(content["parts"] or [], "'parts' of a message")
-        blocks = [block for item in content_parts for block in _blocks(item)]
-        if all(block["type"] == "text" for block in blocks):
-            return "\n\n".join(block["text"] for block in blocks)
-        return blocks
+        return joined([block for item in content_parts for block in _blocks(item)])
     if isinstance(content.get("thoughts"), list):
         return [
             {"type": "reasoning", "reasoning": str(thought.get("content") or thought.get("summary") or "")}

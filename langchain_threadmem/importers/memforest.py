@@ -104,4 +104,6 @@ def _message(unit: Unit) -> BaseMessage:
         metadata = loads(metadata, f"the metadata of {position}")
     if not isinstance(unit.get("content"), str):
         raise InputError(f"{position} has the content {unit.get('content')!r:.80}, which is not text")
-    return message_from(unit["content"], str(unit.get("source") or "ai"), as_object(metadata, f"the metadata of {position}"))
+    return message_from(
+        unit["content"], str(unit.get("source") or "ai"), as_object(metadata, f"the metadata of {position}")
+    )

@@ -11,13 +11,14 @@ from sqlalchemy import bindparam, select
 from langchain_threadmem.catalogue import queries as catalogue
 from langchain_threadmem.catalogue.queries import Profile
 from langchain_threadmem.errors import InputError
+from langchain_threadmem.importers.chats import Entry
 from langchain_threadmem.storage import node_keys
 from langchain_threadmem.storage.schema import State, node, segment
 from langchain_threadmem.storage.statements import Conn, Statement
 from langchain_threadmem.tree import copying, nodes, placements, trees
 from langchain_threadmem.tree.append import NodeWriter
 from langchain_threadmem.tree.copying import Saved
-from langchain_threadmem.tree.node import MessageSummary, Placement
+from langchain_threadmem.tree.node import Placement
 from langchain_threadmem.tree.nodes import STORED
 
 _MESSAGES = Statement(
@@ -39,19 +40,12 @@ class Place(NamedTuple):
 
 
 class NewNode(NamedTuple):
-    """A node to be written, with the fields of `importers.chats.Entry` and the encoded message."""
+    """An entry to be written as a node, with the role, the encoded body and the time of its message."""
 
-    key: str
-    parent: str | None
-    message: str
+    entry: Entry
     role: str
     body: str
     created: float
-    state: State
-    superseded_by: str | None
-    summary: MessageSummary | None
-    placement: Placement | None
-    number: int | None
 
 
 class NewNodes(NamedTuple):
@@ -142,21 +136,21 @@ def _places(conn: Conn, tree: int) -> dict[str, Place]:
 
 
 def _fill(conn: Conn, tree: int, chat: NewNodes) -> int:
-    numbers = {new.key: new.number or number for number, new in enumerate(chat.nodes, 1)}
+    numbers = {new.entry.key: new.entry.number or number for number, new in enumerate(chat.nodes, 1)}
     saved = [
         Saved(
-            numbers[new.key],
-            numbers.get(new.parent or ""),
-            new.message,
-            new.role,
-            new.body,
-            new.created,
-            int(new.state),
-            numbers.get(new.superseded_by or ""),
-            new.summary,
-            _renumbered(new.placement, numbers),
+            numbers[entry.key],
+            numbers.get(entry.parent or ""),
+            entry.id,
+            role,
+            body,
+            created,
+            int(entry.state),
+            numbers.get(entry.superseded_by or ""),
+            entry.summary,
+            _renumbered(entry.placement, numbers),
         )
-        for new in chat.nodes
+        for entry, role, body, created in chat.nodes
     ]
     live = [row.seq for row in saved if row.state == State.LIVE]
     tip = numbers.get(chat.tip or "", live[-1] if live else saved[-1].seq if saved else 0)
@@ -178,7 +172,7 @@ def _renumbered(placement: Placement | None, numbers: Mapping[str, int]) -> Plac
 
 def _extend(conn: Conn, tree: int, head: trees.Head, chat: NewNodes) -> int:
     stored = _places(conn, tree)
-    if stored and not any(id in stored for id in (*chat.ids.values(), *(n.parent for n in chat.nodes))):
+    if stored and not any(id in stored for id in (*chat.ids.values(), *(n.entry.parent for n in chat.nodes))):
         raise InputError(
             f"{chat.where} is conversation {chat.name!r}, and there is another conversation of this name; "
             "import the file for another owner, or rename the file"
@@ -188,35 +182,35 @@ def _extend(conn: Conn, tree: int, head: trees.Head, chat: NewNodes) -> int:
     system, tip = head.system, head.tip
     is_imported = tip in {stored[id].key for id in chat.ids.values() if id in stored}
     added = []
-    for new in chat.nodes:
-        if new.message in stored:
+    for entry, role, body, created in chat.nodes:
+        if entry.id in stored:
             continue  # Another import has written the message since.
-        parent = places.get(chat.ids.get(new.parent or "", new.parent or ""))
-        successor = places.get(chat.ids.get(new.superseded_by or "", ""))
+        parent = places.get(chat.ids.get(entry.parent or "", entry.parent or ""))
+        successor = places.get(chat.ids.get(entry.superseded_by or "", ""))
         key = writer.add(
             None if parent is None else parent.key,
             None if parent is None else parent.seq,
-            new.message,
-            new.role,
-            new.body,
-            new.created,
-            int(new.state),
+            entry.id,
+            role,
+            body,
+            created,
+            int(entry.state),
             None if successor is None else successor.seq,
         )
-        places[new.message] = Place(key, writer.newest)
-        added.append((key, new))
+        places[entry.id] = Place(key, writer.newest)
+        added.append((key, entry))
+        if role == "system" and entry.state == State.LIVE:
+            system = key
     writer.flush()
     numbers = {key: places[id].seq for key, id in chat.ids.items() if id in places}
-    for key, new in added:
-        if new.summary is not None:
-            nodes.put_summary(conn, tree, key, new.message, new.summary)
-        if (placement := _renumbered(new.placement, numbers)) is not None:
-            placements.put(conn, [(key, new.message, placement)])
-        if new.role == "system" and new.state == State.LIVE:
-            system = key
+    for key, entry in added:
+        if entry.summary is not None:
+            nodes.put_summary(conn, tree, key, entry.id, entry.summary)
+        if (placement := _renumbered(entry.placement, numbers)) is not None:
+            placements.put(conn, [(key, entry.id, placement)])
     # A thread that was continued here stays the active thread.
     if is_imported:
-        live = [key for key, new in added if new.state == State.LIVE]
+        live = [key for key, entry in added if entry.state == State.LIVE]
         file_tip = places.get(chat.ids.get(chat.tip or "", ""))
         tip = file_tip.key if file_tip is not None else live[-1] if live else tip
     trees.settle(conn, tree, tip, system)

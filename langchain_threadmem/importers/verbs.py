@@ -223,21 +223,7 @@ def _nodes_of(
         check_name("a message id", entry.id)
         message = entry.make()
         assert entry.time is not None
-        nodes.append(
-            NewNode(
-                entry.key,
-                entry.parent,
-                entry.id,
-                message.type,
-                encode(message, write),
-                entry.time,
-                entry.state,
-                entry.superseded_by,
-                entry.summary,
-                entry.placement,
-                entry.number,
-            )
-        )
+        nodes.append(NewNode(entry, message.type, encode(message, write), entry.time))
     return NewNodes(
         chat.where,
         chat.name,
