@@ -84,9 +84,9 @@ class Chat:
     goes_on: bool = False
 
 
-def chat_of(position: str, name: str, entries: Sequence[Entry], title: str | None = None) -> Chat:
-    """A conversation whose messages were read."""
-    return Chat(position, name, [entry.id for entry in entries], lambda: entries, title)
+def chat_of(position: str, name: str, entries: Sequence[Entry], **others: Any) -> Chat:
+    """A conversation whose messages were read, with other fields of `Chat`."""
+    return Chat(position, name, [entry.id for entry in entries], lambda: entries, **others)
 
 
 class Bad(NamedTuple):

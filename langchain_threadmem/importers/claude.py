@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.importers.chats import Chat, Chats, Entry, joined, seconds, text_or_none
+from langchain_threadmem.importers.chats import Chat, Chats, Entry, chat_of, joined, seconds, text_or_none
 from langchain_threadmem.importers.source import Source, chats_of_items
 from langchain_threadmem.messages.records import as_list, as_object
 from langchain_threadmem.storage.schema import State
@@ -44,14 +44,13 @@ def _chat(record: dict[str, Any], position: str) -> Chat:
         entries += _entries(
             message, message_position, message.get(_PARENT) if _PARENT in message else previous
         )
-    return Chat(
+    return chat_of(
         position,
         name,
-        [entry.key for entry in entries],
-        lambda: entries,
-        text_or_none(record.get("name")),
-        text_or_none(record.get("current_leaf_message_uuid")),
-        seconds(record.get("created_at"), position),
+        entries,
+        title=text_or_none(record.get("name")),
+        tip=text_or_none(record.get("current_leaf_message_uuid")),
+        created=seconds(record.get("created_at"), position),
     )
 
 
