@@ -156,29 +156,19 @@ def open_memory(
     from langchain_threadmem.memory_system import MemorySystem
     from langchain_threadmem.removal import tables
     from langchain_threadmem.storage.database import open_database
+    from langchain_threadmem.storage.urls import sqlite_file
     from langchain_threadmem.transfer import rows
 
-    check_exists(options.db)
-    with closing(open_database(options.db, read_only=True)) as opened:
-        if not opened.row_security:  # With row-level security the role cannot see the owners.
-            opened.read(lambda conn: rows.check_owner(conn, options.owner) if tables.owners(conn) else None)
-    return MemorySystem(options.db, owner=options.owner, read_only=read_only, **system_options)
-
-
-def check_exists(database: str) -> None:
-    """Check that a database file exists.
-
-    Raises:
-        InputError: The file does not exist.
-    """
-    from langchain_threadmem.storage.urls import sqlite_file
-
-    file = sqlite_file(database)
+    file = sqlite_file(options.db)
     if file is not None and not file.is_file():
         raise InputError(
             f"there is no database file {str(file)!r}; pass another file with --db; `threadmem demo` and "
             "`threadmem import` create a database"
         )
+    with closing(open_database(options.db, read_only=True)) as opened:
+        if not opened.row_security:  # With row-level security the role cannot see the owners.
+            opened.read(lambda conn: rows.check_owner(conn, options.owner) if tables.owners(conn) else None)
+    return MemorySystem(options.db, owner=options.owner, read_only=read_only, **system_options)
 
 
 def conversation_of(system: MemorySystem, name: str) -> ChatMemory:

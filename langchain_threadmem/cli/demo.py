@@ -33,13 +33,7 @@ from langchain_threadmem.tree.node import ConversationNode
 Turn = list[BaseMessage]
 
 
-def demo(
-    file: Path | None,
-    index: int = 0,
-    out: Path = Path("demo-output"),
-    database: str | None = None,
-    owner: str = "user",
-) -> None:
+def demo(file: Path | None, index: int, out: Path, database: str | None, owner: str) -> None:
     """Append a conversation to a semantic memory; print its tree, its threads and two recalls.
 
     Args:

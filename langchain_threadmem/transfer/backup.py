@@ -46,14 +46,12 @@ def backup(
         ...         (problems, copy.conversations())
         ([], ['monday'])
     """
-    file, copy = sqlite_file(source), sqlite_file(target)
+    copy = sqlite_file(target)
     if copy is not None and copy.exists():
         raise InputError(f"the file {str(copy)!r} exists already; choose another name")
-    if file is None or copy is None or is_folder(target):
+    if sqlite_file(source) is None or copy is None or is_folder(target):
         convert(source, target, owner=None, progress=progress)
         return []
-    if not file.is_file():
-        raise InputError(f"there is no database file {str(file)!r} to copy; check the path")
     with closing(open_database(source, read_only=True)) as database:
         assert isinstance(database, SqliteDatabase)
         return database.copy_to(copy)

@@ -103,7 +103,7 @@ def convert(
             raise InputError(f"{str(source)!r} and {str(target)!r} are both folders; copy the files instead")
         return _into_database(Path(source), target, owner, progress)
     with ExitStack() as stack:
-        database = stack.enter_context(closing(_open(source)))
+        database = stack.enter_context(closing(open_database(source, read_only=True)))
         if is_folder(target):
             return _into_folder(database, Path(target), owner, progress)
         spool = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="threadmem-")))
@@ -117,14 +117,6 @@ def is_folder(location: str | Path) -> bool:
         return False
     path = Path(location)
     return path.is_dir() or (not path.exists() and path.suffix == "")
-
-
-def _open(source: str | Path) -> Database:
-    """Open an existing database read-only."""
-    file = sqlite_file(source)
-    if file is not None and not file.is_file():
-        raise InputError(f"there is no database file {str(file)!r} to convert; check the path")
-    return open_database(source, read_only=True)
 
 
 def _into_folder(database: Database, target: Path, owner: str | None, progress: Progress) -> Converted:
