@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import size_of
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command, interrupt
@@ -196,18 +196,11 @@ def test_a_turn_costs_the_same_at_the_end_of_a_long_chat(tmp_path: Path) -> None
     text = "How do I read a CSV file with a header, and what if some of the columns hold dates? " * 2
     with MemorySystem(path, embeddings=False) as system:
         graph = chat(ThreadMemSaver(system))
-        sizes = [size(path)]
+        sizes = [size_of(path)]
         for _ in range(4):
             for n in range(50):
                 ask(graph, f"{text} {n}")
-            sizes.append(size(path))
+            sizes.append(size_of(path))
     costs = [(after - before) / 50 for before, after in pairwise(sizes)]
     assert max(costs) <= 3 * 1024
     assert costs[-1] <= 1.15 * costs[1]
-
-
-def size(path: Path) -> int:
-    connection = sqlite3.connect(path)
-    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    connection.close()
-    return path.stat().st_size

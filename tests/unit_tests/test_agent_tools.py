@@ -51,14 +51,6 @@ def called(invoke: Callable[..., Any]) -> Called:
     )
 
 
-@pytest.fixture
-def travel(system: MemorySystem) -> ChatMemory:
-    memory = system.conversation("travel")
-    memory.append(HumanMessage("The visa for Japan", id="h1"), AIMessage("takes two weeks", id="a1"))
-    memory.append("The hotel in Kyoto", "is booked")
-    return memory
-
-
 def graph(tool: BaseTool, system: MemorySystem, **arguments: Any) -> tuple[Any, dict[str, Any]]:
     """A graph in which a model calls a tool, and the input of a run."""
     builder = StateGraph(MessagesState).add_node("tools", ToolNode([tool])).add_edge(START, "tools")

@@ -11,7 +11,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from conftest import WordEmbeddings
+from conftest import WordEmbeddings, by_first_word
 from langchain.agents import create_agent
 from langchain.agents.middleware import (
     AgentMiddleware,
@@ -84,12 +84,6 @@ class Recorder(BaseChatModel):
 def weather(city: str) -> str:
     """The weather in a city."""
     return f"sunny in {city}"
-
-
-def by_first_word(tree: TreeView, message: BaseMessage) -> int | None:
-    topic = str(message.content).split()[0]
-    fitting = [end.id for end in tree.turn_ends() if end.human.split()[0] == topic]
-    return fitting[-1] if fitting else None
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ from uuid import uuid4
 import pytest
 from conftest import WordEmbeddings
 from langchain_core.documents import Document
-from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.retrievers import BaseRetriever
 from langchain_tests.integration_tests import RetrieversIntegrationTests
 from pydantic import ValidationError
@@ -37,14 +36,6 @@ def invoke(request: pytest.FixtureRequest) -> Iterator[Invoke]:
             return runner.run(ask())
 
         yield call
-
-
-@pytest.fixture
-def travel(system: MemorySystem) -> ChatMemory:
-    memory = system.conversation("travel")
-    memory.append(HumanMessage("The visa for Japan", id="h1"), AIMessage("takes two weeks", id="a1"))
-    memory.append("The hotel in Kyoto", "is booked")
-    return memory
 
 
 class TestRetriever(RetrieversIntegrationTests):
