@@ -55,6 +55,7 @@ from langchain_threadmem import LLMNodeSelector, LocalEmbeddings, MemorySystem, 
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.threads.events import SUGGEST_AT
 from langchain_threadmem.threads.select import COVER
+from threadbench.contestants import Nearest, always_last
 
 DATA = Path("../shared/data")
 FILE = "threads_dev.jsonl"
@@ -171,29 +172,6 @@ class Oracle(BaseChatModel):
             return self.right
         shown = [int(found) for found in re.findall(r"^Node (\d+):", prompt[1].text, re.MULTILINE)]
         return self.chance.choice([node for node in (*shown, None) if node != self.right])
-
-
-def always_last(tree: Any, message: BaseMessage) -> int | None:
-    """Continue the last answer, whatever is said."""
-    ends = tree.turn_ends()
-    return ends[-1].id if ends else None
-
-
-def nearest(embeddings: Embeddings) -> Selector:
-    """Continue the answer whose turn is nearest by embedding; open no thread but the first."""
-
-    def choose(tree: Any, message: BaseMessage) -> int | None:
-        ends = tree.turn_ends()
-        if not ends:
-            return None
-        asked = np.array(embeddings.embed_query(str(message.content)))
-        near = [
-            np.array(embeddings.embed_documents(texts)) @ asked
-            for texts in ([end.human for end in ends], [end.answer for end in ends])
-        ]
-        return int(ends[int(np.maximum(*near).argmax())].id)
-
-    return choose
 
 
 def centroid(embeddings: Embeddings, least: float = 0.3, fading: float = 0.03) -> Selector:
@@ -416,7 +394,7 @@ def measure(
             "ours": SemanticNodeSelector,
             HONEST: SemanticNodeSelector,
             "always-last": lambda: always_last,
-            "nearest neighbour": lambda: nearest(model),
+            "nearest neighbour": lambda: Nearest(model),
             "centroid": lambda: centroid(model),
             **makes,
         },
