@@ -2,7 +2,7 @@
 
 A module of commands has a function `register(commands)`, which calls `add_command` for each command and does
 not import heavy modules; `main` lists the modules. A command is a function of the parsed arguments that
-returns the exit code.
+returns the exit code, or `None` for success.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ Commands: TypeAlias = "argparse._SubParsersAction[Command]"
 def add_command(
     commands: Commands,
     name: str,
-    run: Callable[[argparse.Namespace], int],
+    run: Callable[[argparse.Namespace], int | None],
     help: str,
     *,
     examples: Sequence[str],
@@ -81,7 +81,7 @@ def add_command(
     Args:
         commands: The commands.
         name: The name of the command.
-        run: The command: takes the parsed arguments, returns the exit code.
+        run: The command: takes the parsed arguments, returns the exit code or `None`.
         help: The command in one line.
         examples: Calls of the command, without `threadmem`, for its help.
         database: The argument with the database: the option `--db`; `--db` or the first argument; or neither.

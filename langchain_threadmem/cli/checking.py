@@ -148,7 +148,7 @@ def _reindex(options: argparse.Namespace) -> int:
     return 0 if indexed == stored or not needed else 1
 
 
-def _secure(options: argparse.Namespace) -> int:
+def _secure(options: argparse.Namespace) -> None:
     from langchain_threadmem.storage.row_security import secure
 
     statements = secure(options.db, options.role, off=options.off, run=not options.sql)
@@ -158,4 +158,3 @@ def _secure(options: argparse.Namespace) -> int:
         print(f"row-level security is off, and {options.role!r} has no rights on the tables")
     else:
         print(f"row-level security is on: {options.role!r} sees the rows of one owner in each transaction")
-    return 0

@@ -81,7 +81,7 @@ def register(commands: Commands) -> None:
     )
 
 
-def _import(options: argparse.Namespace) -> int:
+def _import(options: argparse.Namespace) -> None:
     from langchain_threadmem.importers import registry
     from langchain_threadmem.importers.source import Source
     from langchain_threadmem.memory_system import MemorySystem
@@ -113,7 +113,7 @@ def _import(options: argparse.Namespace) -> int:
         )
     if options.json:
         print_json(report)
-        return 0
+        return
     print(
         f"{report.format}: {report.conversations} conversations, {report.new_conversations} of them new; "
         f"{report.messages} messages, {report.new_messages} of them new; "
@@ -127,7 +127,6 @@ def _import(options: argparse.Namespace) -> int:
         )
     for problem in report.problems:
         print(f"  {visible(problem)}")
-    return 0
 
 
 def _import_checkpoints(options: argparse.Namespace) -> int:
@@ -155,7 +154,7 @@ def _import_checkpoints(options: argparse.Namespace) -> int:
     return 0 if imported.ok else 1
 
 
-def _convert(options: argparse.Namespace) -> int:
+def _convert(options: argparse.Namespace) -> None:
     from langchain_threadmem.transfer.convert import convert
 
     with progress_bar("convert") as update:
@@ -167,12 +166,11 @@ def _convert(options: argparse.Namespace) -> int:
         )
     if options.json:
         print_json(copied)
-        return 0
+        return
     print(
         f"{', '.join(copied.owners)}: {copied.conversations} conversations, {copied.messages} messages, "
         f"{copied.items} items; the copy is the same"
     )
-    return 0
 
 
 def _backup(options: argparse.Namespace) -> int:
