@@ -17,6 +17,7 @@ from langchain_core.messages import BaseMessage
 
 from langchain_threadmem.catalogue import verbs as catalogue
 from langchain_threadmem.catalogue.verbs import Page, ThreadInfo
+from langchain_threadmem.common.inputs import Progress
 from langchain_threadmem.engine.flow import Flow, Steps, arun, averb, run, verb
 from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import InputError
@@ -37,7 +38,7 @@ from langchain_threadmem.threads.coverage import check_cover
 from langchain_threadmem.threads.llm_selector import LLMNodeSelector
 from langchain_threadmem.threads.moves import corrections, sort
 from langchain_threadmem.threads.moves.corrections import Doubt
-from langchain_threadmem.threads.moves.sort import Move, Progress
+from langchain_threadmem.threads.moves.sort import Move
 from langchain_threadmem.threads.select import COVER, COVER_TOKENS, ThreadedConversation
 from langchain_threadmem.threads.selectors import (
     AnySelector,
