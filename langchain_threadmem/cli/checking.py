@@ -140,11 +140,11 @@ def _reindex(options: argparse.Namespace) -> int:
         needed = needs_index(system.runtime, stored)
     if options.json:
         print_json({"indexed": indexed, "stored": stored, "needed": needed})
-        return 0 if indexed == stored or not needed else 1
-    print(
-        f"{indexed} vectors in the index, {stored} in the database"
-        + ("" if needed else "; so few vectors are searched without an index")
-    )
+    else:
+        print(
+            f"{indexed} vectors in the index, {stored} in the database"
+            + ("" if needed else "; so few vectors are searched without an index")
+        )
     return 0 if indexed == stored or not needed else 1
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from langchain_core.messages import BaseMessage
 from langchain_core.messages.utils import count_tokens_approximately
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
@@ -65,10 +65,9 @@ def demo(file: Path | None, index: int, out: Path, database: str | None, owner: 
         history = memory.history
         _print(console, "The tree", terminal.draw_tree(history))
         _print(console, "Its threads", terminal.list_threads(history))
-        console.print(Text("\nTwo questions to it\n", style="bold underline"))
-        for question in QUESTIONS if file is None else questions_for(history):
-            hits = memory.recall(question, n_results=2, context_depth=1)
-            console.print(terminal.show_recall(question, hits))
+        questions = QUESTIONS if file is None else questions_for(history)
+        hits = [memory.recall(question, n_results=2, context_depth=1) for question in questions]
+        _print(console, "Two questions to it", *map(terminal.show_recall, questions, hits))
         console.print(_saving(played))
         write_text(out / "tree.mmd", memory.to_mermaid() + "\n")
         write_text(out / "tree.html", memory.export("html"))
@@ -219,9 +218,10 @@ def _saving(played: Played) -> Text:
     return Text(f"\nOver all turns, a model reads {shown:,} tokens{share}{coverage}.")
 
 
-def _print(console: Console, heading: str, content: object) -> None:
+def _print(console: Console, heading: str, *contents: RenderableType) -> None:
     console.print(Text(f"\n{heading}\n", style="bold underline"))
-    console.print(content)
+    for content in contents:
+        console.print(content)
 
 
 QUESTIONS = ("How long should the dough rise in a warm kitchen?", "Why are the leaves getting brown spots?")

@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from uuid import uuid4
 
@@ -127,8 +128,8 @@ def _into_folder(database: Database, target: Path, owner: str | None, progress: 
         draft.mkdir(parents=True)
         manifest = _write(database, draft, owner, progress)
         copied = Contents()
-        for count, _ in enumerate(folder.read(draft, copied), 1):
-            progress("compare", count, sum(manifest.contents.rows.values()))
+        for done, _ in enumerate(folder.read(draft, copied), 1):
+            progress("compare", done, sum(manifest.contents.rows.values()))
         _check_same(manifest.contents, copied, str(target))
         os.rename(draft, target)
     except OSError as error:
@@ -143,14 +144,9 @@ def _write(database: Database, directory: Path, owner: str | None, progress: Pro
         if owner is not None:
             memory_rows.check_owner(conn, owner)
         owners = tables.owners(conn) if owner is None else [owner]
-        total, done = memory_rows.count(conn, owners), 0
-
-        def on_block() -> None:
-            nonlocal done
-            done += 1
-            progress("write", done, total)
-
-        return folder.write(directory, owners, memory_rows.dump(conn, owners), on_block)
+        total, done = memory_rows.count(conn, owners), count(1)
+        blocks = memory_rows.dump(conn, owners)
+        return folder.write(directory, owners, blocks, lambda: progress("write", next(done), total))
 
     return database.read(read)
 
@@ -173,9 +169,9 @@ def _into_database(directory: Path, target: str | Path, owner: str | None, progr
             )
         done = 0
 
-        def on_batch(count: int) -> None:
+        def on_batch(rows: int) -> None:
             nonlocal done
-            done += count
+            done += rows
             progress("read", done, total)
 
         contents = Contents()
@@ -183,10 +179,10 @@ def _into_database(directory: Path, target: str | Path, owner: str | None, progr
         if manifest.contents.rows:
             _check_same(manifest.contents, contents, str(directory))
         copied = Contents()
-        for count, (entry, rows) in enumerate(memory_rows.dump(conn, manifest.owners), 1):
+        for blocks, (entry, rows) in enumerate(memory_rows.dump(conn, manifest.owners), 1):
             for row in rows:
                 copied.add(entry, folder.line_of(entry, row))
-            progress("compare", count, 0)
+            progress("compare", blocks, 0)
         _check_same(contents, copied, str(target))
         for name in manifest.owners:
             if problems := problems_of(conn, name):

@@ -12,7 +12,7 @@ from langchain_core.messages import BaseMessage
 from langchain_threadmem.catalogue import queries as catalogue_queries
 from langchain_threadmem.catalogue.verbs import Archived
 from langchain_threadmem.chat_memory import ChatMemory
-from langchain_threadmem.errors import NotFoundError, SessionNotFoundError
+from langchain_threadmem.errors import NotFoundError
 from langchain_threadmem.export.layout import Layout
 from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.display import content_of, label_of
@@ -55,17 +55,8 @@ class Contents:
         self.system = system
         self.snapshots = Snapshots(system)
 
-    def check(self, conversation: str) -> None:
-        """Check that a conversation exists.
-
-        Raises:
-            SessionNotFoundError: There is no such conversation.
-        """
-        if self.snapshots.version(conversation) is None:
-            raise SessionNotFoundError(f"there is no conversation {conversation!r}")
-
     def _memory(self, conversation: str) -> ChatMemory:
-        self.check(conversation)
+        self.snapshots.check(conversation)
         return self.system.conversation(conversation)
 
     def conversations(self, query: str, archived: Archived, cursor: str | None) -> Json:

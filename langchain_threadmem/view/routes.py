@@ -123,7 +123,7 @@ def app_of(contents: Contents, writer: Writer, token: str, port: int) -> Starlet
 
             def work() -> Any:
                 args = _arguments(body)
-                contents.check(args.text("conversation"))
+                contents.snapshots.check(args.text("conversation"))
                 return change(args, writer.open())
 
             return await _response(work)

@@ -120,8 +120,8 @@ class Snapshots:
             self._cache.drop(conversation)  # The conversation was erased.
         return version
 
-    def get(self, conversation: str) -> Snapshot:
-        """A conversation in its current version.
+    def check(self, conversation: str) -> Version:
+        """Check that a conversation exists, and return its current version.
 
         Raises:
             SessionNotFoundError: There is no such conversation.
@@ -129,6 +129,15 @@ class Snapshots:
         version = self.version(conversation)
         if version is None:
             raise SessionNotFoundError(f"there is no conversation {conversation!r}")
+        return version
+
+    def get(self, conversation: str) -> Snapshot:
+        """A conversation in its current version.
+
+        Raises:
+            SessionNotFoundError: There is no such conversation.
+        """
+        version = self.check(conversation)
         # The lock lets concurrent requests for a conversation read it once.
         with self._lock:
             snapshot = self._cache.get(conversation)
