@@ -249,6 +249,23 @@ def verbs(request: pytest.FixtureRequest) -> Iterator[Callable[[ChatMemory], Any
         loop.close()
 
 
+@pytest.fixture(params=["sync", "async"])
+def invoke(request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
+    """Invokes a runnable directly or on an event loop."""
+    if request.param == "sync":
+        yield lambda runnable, *given, **options: runnable.invoke(*given, **options)
+        return
+    with asyncio.Runner() as runner:
+
+        def call(runnable: Any, *given: Any, **options: Any) -> Any:
+            async def ask() -> Any:
+                return await runnable.ainvoke(*given, **options)
+
+            return runner.run(ask())
+
+        yield call
+
+
 @pytest.fixture
 def counted_rows(monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[int]]:
     """A function that begins to count the rows of each `Conn.all`, and returns the growing list of counts."""

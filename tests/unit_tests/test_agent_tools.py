@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -24,23 +23,6 @@ from langchain_threadmem.integrations.tools import (
 )
 
 Called = Callable[..., ToolMessage]
-
-
-@pytest.fixture(params=["sync", "async"])
-def invoke(request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
-    """Invokes a runnable directly or on an event loop."""
-    if request.param == "sync":
-        yield lambda runnable, *given: runnable.invoke(*given)
-        return
-    with asyncio.Runner() as runner:
-
-        def call(runnable: Any, *given: Any) -> Any:
-            async def ask() -> Any:
-                return await runnable.ainvoke(*given)
-
-            return runner.run(ask())
-
-        yield call
 
 
 @pytest.fixture

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 from uuid import uuid4
 
@@ -50,23 +49,16 @@ def selector() -> ByFirstWord:
     return ByFirstWord()
 
 
-@pytest.fixture(params=["sync", "async"])
-def invoke(request: pytest.FixtureRequest) -> Iterator[Invoke]:
+@pytest.fixture
+def invoke(invoke: Callable[..., Any]) -> Invoke:
     """Runs a node on a list, and returns its update with `messages` applied to the list."""
-    runner = asyncio.Runner() if request.param == "async" else None
 
     def call(node: Runnable[Any, Any], given: Sequence[BaseMessage], **state: Any) -> dict[str, Any]:
         values = {"messages": list(given), **state}
-
-        async def ask() -> Any:
-            return await node.ainvoke(values, CONFIG)
-
-        update = node.invoke(values, CONFIG) if runner is None else runner.run(ask())
+        update = invoke(node, values, CONFIG)
         return {**values, **update, "messages": add_messages(values["messages"], update.get("messages", []))}
 
-    yield call
-    if runner is not None:
-        runner.close()
+    return call
 
 
 def human(text: str) -> HumanMessage:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
 
@@ -19,23 +18,6 @@ from langchain_threadmem.errors import InputError
 from langchain_threadmem.integrations.tools import recall_tool
 
 Invoke = Callable[..., Any]
-
-
-@pytest.fixture(params=["sync", "async"])
-def invoke(request: pytest.FixtureRequest) -> Iterator[Invoke]:
-    """Invokes a runnable directly or on an event loop."""
-    if request.param == "sync":
-        yield lambda runnable, given, **options: runnable.invoke(given, **options)
-        return
-    with asyncio.Runner() as runner:
-
-        def call(runnable: Any, given: Any, **options: Any) -> Any:
-            async def ask() -> Any:
-                return await runnable.ainvoke(given, **options)
-
-            return runner.run(ask())
-
-        yield call
 
 
 class TestRetriever(RetrieversIntegrationTests):
