@@ -104,7 +104,7 @@ def parse_url(url: str | Path | None) -> URL | tuple[Path | None, str]:
     return path, str(parsed.query.get("synchronous", "NORMAL"))
 
 
-def without_password(database: str) -> str:
+def without_password(database: str | Path) -> str:
     """A database as it may be shown: a URL without its password, or a path.
 
     Example:
@@ -115,6 +115,6 @@ def without_password(database: str) -> str:
     return location.render_as_string() if isinstance(location, URL) else str(location[0])
 
 
-def quoted(database: str) -> str:
+def quoted(database: str | Path) -> str:
     """A database in quotes, without its password."""
     return repr(without_password(database))

@@ -25,7 +25,7 @@ from langchain_threadmem.storage.database import open_database
 from langchain_threadmem.storage.row_security import check_sees_all_owners
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.storage.transaction import Database
-from langchain_threadmem.storage.urls import is_url, sqlite_file
+from langchain_threadmem.storage.urls import is_url, quoted, sqlite_file
 from langchain_threadmem.transfer import folder
 from langchain_threadmem.transfer import rows as memory_rows
 from langchain_threadmem.transfer.folder import Contents, Manifest
@@ -130,7 +130,7 @@ def _into_folder(database: Database, target: Path, owner: str | None, progress: 
         copied = Contents()
         for done, _ in enumerate(folder.read(draft, copied), 1):
             progress("compare", done, sum(manifest.contents.rows.values()))
-        _check_same(manifest.contents, copied, str(target))
+        _check_same(manifest.contents, copied, repr(str(target)))
         os.rename(draft, target)
     except OSError as error:
         raise PersistenceError(f"cannot write {str(target)!r}: {error}; choose another place") from error
@@ -164,7 +164,7 @@ def _into_database(directory: Path, target: str | Path, owner: str | None, progr
         check_sees_all_owners(conn)
         if existing := [name for name in manifest.owners if memory_rows.has_rows(conn, name)]:
             raise InputError(
-                f"{str(target)!r} already contains a memory of {existing[0]!r}; "
+                f"{quoted(target)} already contains a memory of {existing[0]!r}; "
                 "convert into a database without data of this owner"
             )
         done = 0
@@ -177,13 +177,13 @@ def _into_database(directory: Path, target: str | Path, owner: str | None, progr
         contents = Contents()
         memory_rows.load(conn, folder.read(directory, contents), on_batch)
         if manifest.contents.rows:
-            _check_same(manifest.contents, contents, str(directory))
+            _check_same(manifest.contents, contents, repr(str(directory)))
         copied = Contents()
         for blocks, (entry, rows) in enumerate(memory_rows.dump(conn, manifest.owners), 1):
             for row in rows:
                 copied.add(entry, folder.line_of(entry, row))
             progress("compare", blocks, 0)
-        _check_same(contents, copied, str(target))
+        _check_same(contents, copied, quoted(target))
         for name in manifest.owners:
             if problems := problems_of(conn, name):
                 raise InputError(f"{str(directory)!r} does not contain a complete memory: {problems[0]}")
@@ -215,11 +215,11 @@ def _check_same(expected: Contents, actual: Contents, location: str) -> None:
         counts = expected.rows.get(table, 0), actual.rows.get(table, 0)
         if counts[0] != counts[1]:
             raise PersistenceError(
-                f"{location!r} has {counts[1]} rows of {table!r}, and {counts[0]} are expected; "
+                f"{location} has {counts[1]} rows of {table!r}, and {counts[0]} are expected; "
                 "the copy was deleted"
             )
         if expected.digests.get(table) != actual.digests.get(table):
             raise PersistenceError(
-                f"the rows of {table!r} in {location!r} differ from the rows that were written; the copy was "
+                f"the rows of {table!r} in {location} differ from the rows that were written; the copy was "
                 f"deleted. If a file was changed by hand, delete 'tables' in {folder.MANIFEST!r}"
             )

@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.graph import END, START, MessagesState, StateGraph
+from sqlalchemy.engine import make_url
 
 from langchain_threadmem import MemorySystem, ThreadMemSaver, ThreadMemStore
 from langchain_threadmem.cli.main import main
@@ -157,6 +158,16 @@ def test_a_database_is_used_as_it_was(source: str, places: Place) -> None:
         nodes = system.conversation("talk").append("Bye.", "Good bye.")
         assert nodes[0].id == max(node.id for node in system.conversation("talk").history) - 1
         assert system.verify().ok
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("places", ["postgresql"], indirect=True)
+def test_an_error_does_not_show_the_password_of_the_target(source: str, places: Place) -> None:
+    target = make_url(places()).set(password="secret").render_as_string(hide_password=False)
+    convert(source, target, owner="ada")
+    with pytest.raises(InputError, match="already contains a memory of 'ada'") as caught:
+        convert(source, target, owner="ada")
+    assert "secret" not in str(caught.value)
 
 
 def test_one_owner_goes_and_the_others_stay(source: str, tmp_path: Path) -> None:
