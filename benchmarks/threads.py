@@ -227,15 +227,12 @@ def play(
     tally: Tally,
     *,
     honest: bool = False,
-    heal: bool = True,
 ) -> None:
     """Append a conversation turn by turn and count what came out right."""
     oracle = selector.model if isinstance(selector, LLMNodeSelector) else None
     numbers: dict[Any, int | None] = {None: None}  # our numbers by the ids of the file
     memories = {
-        share: system.conversation(
-            f"{name} {conversation['id']}", node_selector=selector, cover=share, heal=heal
-        )
+        share: system.conversation(f"{name} {conversation['id']}", node_selector=selector, cover=share)
         for share in (0.0, *SHARES)
     }
     memory = memories[COVER]
@@ -401,7 +398,7 @@ def measure(
         embeddings=False if words else model,
         limit=limit,
     )
-    lines = [_line(variant, tallies, file) for variant in tallies["ours"]]
+    lines = [_line(variant, tallies) for variant in tallies["ours"]]
     lines.append(_macro(tallies, file))
     lines += [_stored("stored tree, macro", tallies["ours"]), _stored(f"... {HONEST}", tallies[HONEST])]
     sorted_ = sort_at_once(path, embeddings=False if words else model, limit=limit)
@@ -418,7 +415,7 @@ def measure(
     return lines
 
 
-def _line(variant: str, tallies: dict[str, dict[str, Tally]], file: str) -> Line:
+def _line(variant: str, tallies: dict[str, dict[str, Tally]]) -> Line:
     mine = tallies["ours"][variant].accuracy
     beside = {name: found[variant].accuracy for name, found in tallies.items() if name in RULES}
     told = ", ".join(f"{name} {value:.1f}" for name, value in beside.items())
