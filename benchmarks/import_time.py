@@ -36,8 +36,8 @@ MOST = 1.3
 
 def cost(program: str) -> tuple[float, float]:
     """Seconds of processor time and megabytes of memory of a fresh interpreter that runs a program."""
-    command = [sys.executable, "-c", program + REPORT]
-    answer = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+    interpreter = [sys.executable, "-c", program + REPORT]
+    answer = subprocess.run(interpreter, check=True, capture_output=True, text=True).stdout.split()
     return float(answer[0]), float(answer[1]) / 1024
 
 
