@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import size_of
+from conftest import by_first_word, size_of
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command, interrupt
@@ -139,14 +139,9 @@ def test_an_interrupt_is_resumed_from_a_reopened_database(url: str, owner: str) 
         assert said(state["messages"]) == ["hello", "you said that"]
 
 
-def by_topic(tree: Any, message: Any) -> int | None:
-    topic = message.text.split()[0]
-    return next((end.id for end in reversed(tree.turn_ends()) if end.human.startswith(topic)), None)
-
-
 @pytest.mark.parametrize("durability", DURABILITIES)
 def test_thirty_turns_over_three_topics_are_three_pure_threads(system: MemorySystem, durability: str) -> None:
-    builder = StateGraph(ThreadedState).add_node("select", select_thread_node(system, by_topic))
+    builder = StateGraph(ThreadedState).add_node("select", select_thread_node(system, by_first_word))
     builder.add_node("model", answer).add_edge(START, "select").add_edge("select", "model")
     graph = builder.compile(checkpointer=ThreadMemSaver(system))
     topics = ["red", "green", "blue", "green", "red", "blue", "blue", "red", "green", "green"] * 3

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from conftest import WordEmbeddings
+from conftest import WordEmbeddings, by_first_word
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.messages.utils import convert_to_messages
@@ -39,9 +39,7 @@ class ByFirstWord:
 
     def select_parent(self, tree: TreeView, message: BaseMessage) -> int | None:
         self.asked.append(str(message.content))
-        topic = str(message.content).split()[0]
-        fitting = [end.id for end in tree.turn_ends() if end.human.split()[0] == topic]
-        return fitting[-1] if fitting else None
+        return by_first_word(tree, message)
 
 
 @pytest.fixture
