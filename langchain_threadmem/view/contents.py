@@ -139,9 +139,8 @@ class Contents:
         """A message with its place, the reason for the place, its versions and its summary."""
         snapshot = self.snapshots.get(conversation)
         node = snapshot.node(node_id)
-        memory = self._memory(conversation)
         text, placement = content_of(node.message), node.placement
-        versions = memory.versions(node_id)
+        versions = self._memory(conversation).versions(node_id)
         return {
             **_line(node),
             "parent": node.parent_id,
@@ -164,7 +163,6 @@ class Contents:
             ],
             "above": None if node.parent_id is None else _quote(snapshot, node.parent_id),
             "versions": [{**_line(version), "active": version.id == node_id} for version in versions],
-            "siblings": len(memory.siblings(node_id)),
             "summary": None
             if node.summary is None
             else {"title": visible(node.summary.title), "text": visible(node.summary.summary)},
@@ -250,7 +248,6 @@ def _hit(hit: Recollection) -> Json:
         "message": hit.node.message.id,
         "text": cut(content_of(hit.node.message), 600),
         "above": [one_line(content_of(node.message), LINE) for node in hit.thread[:-1]],
-        "score": hit.score,
         "why": visible(str(hit.why)),
         "terms": [visible(term) for term in hit.why.terms],
     }

@@ -49,8 +49,7 @@ class Drawing:
     def __init__(self, history: Sequence[ConversationNode]) -> None:
         self.layout = Layout(history)
         self.rows = rows_of(self.layout)
-        self.row_of = {node.id: row for row, node in enumerate(self.rows)}
-        self.lanes = self.layout.lanes(self.row_of)
+        self.lanes = self.layout.lanes({node.id: row for row, node in enumerate(self.rows)})
 
     @cached_property
     def topics(self) -> list[str]:
