@@ -127,7 +127,7 @@ class Contents:
                 "active": thread.active,
                 "strand": layout.strand_of.get(thread.id),
             }
-            for thread in self._memory(conversation).list_threads(limit=THREADS)
+            for thread in self.system.conversation(conversation).list_threads(limit=THREADS)
         ]
 
     def lines(self, conversation: str, ids: Iterable[int]) -> Json:
@@ -140,7 +140,7 @@ class Contents:
         snapshot = self.snapshots.get(conversation)
         node = snapshot.node(node_id)
         text, placement = content_of(node.message), node.placement
-        versions = self._memory(conversation).versions(node_id)
+        versions = self.system.conversation(conversation).versions(node_id)
         return {
             **_line(node),
             "parent": node.parent_id,
