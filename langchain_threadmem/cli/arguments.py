@@ -42,7 +42,6 @@ class Command(Parser):
     """The separator `--` and the arguments after it."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """The parsed arguments and the unknown arguments."""
         if self._mixing:
             # Python 3.11 calls this method from `parse_known_intermixed_args`: with all arguments, then with
             # those that are no options, from which it removes the separator.

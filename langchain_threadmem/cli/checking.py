@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
 
 def register(commands: Commands) -> None:
-    """Add the commands."""
     add_command(
         commands,
         "verify",

@@ -12,7 +12,6 @@ _FOLDERS = ("DIR",)
 
 
 def register(commands: Commands) -> None:
-    """Add the command."""
     completion = add_command(
         commands,
         "completion",

@@ -32,7 +32,6 @@ _LONGEST_NAME = 100
 
 
 def register(commands: Commands) -> None:
-    """Add the command."""
     export = add_command(
         commands,
         "export",

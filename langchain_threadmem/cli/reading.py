@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 
 def register(commands: Commands) -> None:
-    """Add the commands."""
     listing = add_command(
         commands,
         "list",

@@ -9,7 +9,6 @@ from langchain_threadmem.cli.arguments import Commands, add_command, open_memory
 
 
 def register(commands: Commands) -> None:
-    """Add the commands."""
     demo = add_command(
         commands,
         "demo",

@@ -12,7 +12,6 @@ from langchain_threadmem.messages.text import plural, visible
 
 
 def register(commands: Commands) -> None:
-    """Add the commands."""
     chats = add_command(
         commands,
         "import",

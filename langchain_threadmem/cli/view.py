@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 
 def register(commands: Commands) -> None:
-    """Add the command."""
     view = add_command(
         commands,
         "view",

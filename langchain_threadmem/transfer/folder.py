@@ -44,7 +44,6 @@ class Contents:
     digests: dict[str, int] = field(default_factory=dict)
 
     def add(self, entry: MemoryTable, line: str) -> None:
-        """Add a row."""
         name = name_of(entry)
         digest = int.from_bytes(hashlib.sha256(line.encode()).digest())
         self.rows[name] = self.rows.get(name, 0) + 1

@@ -81,7 +81,6 @@ class IdMap:
             ) from None
 
     def mapped(self, entry: MemoryTable, row: Row) -> Row:
-        """A row with new ids."""
         changed: Row = {
             name: self.of(kind, row[name]) for name, kind in entry.ids.items() if row[name] is not None
         }

@@ -39,14 +39,12 @@ class Arguments:
         self._values = values
 
     def text(self, name: str, default: str | None = None) -> str:
-        """A string."""
         value = self._values.get(name, default)
         if not isinstance(value, str):
             raise InputError(f"{name}={value!r:.80} is not text")
         return value
 
     def number(self, name: str) -> int:
-        """An integer."""
         value = self._values.get(name)
         try:
             return int(value)
