@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from importlib.resources import files
 from itertools import chain, count, repeat
 from pathlib import Path
@@ -14,11 +14,12 @@ from typing import NamedTuple
 from langchain_core.messages import BaseMessage
 from langchain_core.messages.utils import count_tokens_approximately
 from rich.console import Console, RenderableType
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from langchain_threadmem.chat_memory import ChatMemory
 from langchain_threadmem.cli import terminal
+from langchain_threadmem.cli.arguments import progress_bar
+from langchain_threadmem.common.inputs import Progress
 from langchain_threadmem.errors import InputError, PersistenceError
 from langchain_threadmem.export.files import read_text, write_text
 from langchain_threadmem.export.json import parse_conversation
@@ -58,7 +59,8 @@ def demo(file: Path | None, index: int, out: Path, database: str | None, owner: 
         memory = system.conversation(name, node_selector=SemanticNodeSelector())
         try:
             topics = sample_topics() if file is None else []
-            played = _play_with_bar(console, memory, turns, topics)
+            with progress_bar("sort") as update:
+                played = play(memory, turns, update, topics)
         except BaseException:
             memory.reset()
             raise
@@ -110,25 +112,23 @@ class Played(NamedTuple):
     covered: int
 
 
-def play(
-    memory: ChatMemory, turns: Iterable[Turn], after_each: Callable[[], object], topics: Sequence[str] = ()
-) -> Played:
+def play(memory: ChatMemory, turns: Sequence[Turn], progress: Progress, topics: Sequence[str] = ()) -> Played:
     """Append turns as a chat program does, and count the tokens that a model would read.
 
     Args:
         memory: The memory that the turns are appended to.
         turns: Turns, as from `turns_of`.
-        after_each: Called after each turn.
+        progress: Called after each turn with the number of turns so far and of all turns.
         topics: The topic of each turn, if known; a message continues the last turn of its topic.
 
     Example:
         >>> from langchain_core.messages import AIMessage, HumanMessage
-        >>> play(ChatMemory(), [[HumanMessage("Hello"), AIMessage("Hi!")]], lambda: None)
+        >>> play(ChatMemory(), [[HumanMessage("Hello"), AIMessage("Hi!")]], lambda done, total: None)
         Played(shown=6, total=6, followed=0, covered=0)
     """
     shown = total = history = followed = covered = 0
     last_of_topic: dict[str, str | None] = {}
-    for (first, *answers), topic in zip(turns, chain(topics, repeat("")), strict=False):
+    for done, ((first, *answers), topic) in enumerate(zip(turns, chain(topics, repeat("")), strict=False), 1):
         last = memory.append([first])
         history += count_tokens_approximately([first])
         if first.type == "human":
@@ -143,7 +143,7 @@ def play(
             history += count_tokens_approximately(answers)
         if topic:
             last_of_topic[topic] = last[-1].message.id
-        after_each()
+        progress(done, len(turns))
     return Played(shown, total, followed, covered)
 
 
@@ -194,21 +194,6 @@ def _check_folder(out: Path) -> None:
 def _free_name(system: MemorySystem, name: str) -> str:
     existing = set(system.conversations())
     return next(unused for n in count(1) if (unused := name if n == 1 else f"{name}-{n}") not in existing)
-
-
-def _play_with_bar(
-    console: Console, memory: ChatMemory, turns: Sequence[Turn], topics: Sequence[str]
-) -> Played:
-    columns = (
-        TextColumn("Sorting"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("turns"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=console) as progress:
-        task = progress.add_task("", total=len(turns))
-        return play(memory, turns, lambda: progress.advance(task), topics)
 
 
 def _saving(played: Played) -> Text:
