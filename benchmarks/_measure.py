@@ -6,6 +6,7 @@ ratio is the median of the ratios within rounds: what slows a round down slows b
 
 from __future__ import annotations
 
+import argparse
 import gc
 import os
 import platform
@@ -124,3 +125,17 @@ def machine() -> str:
 def show(lines: Iterable[Line]) -> None:
     """Print the table, and when and on what it was measured."""
     print(f"{machine()}\n\n{table(lines)}")
+
+
+def command(measure: Callable[..., Iterable[Line]], description: str | None, full: str | None) -> None:
+    """Run a benchmark as a command.
+
+    Args:
+        measure: Gives the lines of the table.
+        description: The docstring of the benchmark, whose first line describes the command.
+        full: What the option `--full` adds; `None` for a command without it.
+    """
+    parser = argparse.ArgumentParser(description=(description or "").splitlines()[0])
+    if full is not None:
+        parser.add_argument("--full", action="store_true", help=full)
+    show(measure(**vars(parser.parse_args())))

@@ -9,7 +9,6 @@ objects.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import sqlite3
 import tempfile
@@ -22,7 +21,7 @@ from statistics import median
 from langchain_core.chat_history import BaseChatMessageHistory
 from langchain_core.messages import AIMessage, HumanMessage
 
-from benchmarks._measure import Line, Times, against, ratio, rounds, show
+from benchmarks._measure import Line, Times, against, command, ratio, rounds
 from langchain_threadmem import ChatMemory, MemorySystem
 
 QUESTION = "How do I read a CSV file with a header, and what if some of the columns hold dates? (case {n})"
@@ -221,11 +220,5 @@ def measure(*, full: bool = False) -> list[Line]:
     return lines
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--full", action="store_true", help="more and longer rounds")
-    show(measure(full=parser.parse_args().full))
-
-
 if __name__ == "__main__":
-    main()
+    command(measure, __doc__, full="more and longer rounds")

@@ -11,7 +11,6 @@ list every hundred writes. It stands here on `SqliteSaver`, over all turns.
 
 from __future__ import annotations
 
-import argparse
 import sqlite3
 import tempfile
 import time
@@ -29,7 +28,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.graph.message import _messages_delta_reducer
 from typing_extensions import TypedDict
 
-from benchmarks._measure import Line, Times, against, rounds, show, within
+from benchmarks._measure import Line, Times, against, command, rounds, within
 from benchmarks.append import ANSWER, QUESTION, turns
 from langchain_threadmem import MemorySystem, ThreadMemSaver, select_thread_node
 from langchain_threadmem.integrations.graph import ThreadedState
@@ -239,11 +238,5 @@ def measure(*, full: bool = False) -> list[Line]:
         return [*growth(home, number), switching(home, number), *speed(home, repeats)]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--full", action="store_true", help="800 turns, and more rounds")
-    show(measure(full=parser.parse_args().full))
-
-
 if __name__ == "__main__":
-    main()
+    command(measure, __doc__, full="800 turns, and more rounds")

@@ -9,7 +9,6 @@ memory are made by a stand-in that answers at once.
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 import time
 from pathlib import Path
@@ -18,7 +17,7 @@ from statistics import median
 import numpy as np
 from langchain_core.embeddings import Embeddings
 
-from benchmarks._measure import Line, duration, show
+from benchmarks._measure import Line, command, duration
 from langchain_threadmem import MemorySystem
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.units import memory
@@ -118,11 +117,5 @@ def _short_term(capacity: int, repeats: int) -> Line:
     return Line(f"a query of short-term memory, {capacity:,} units", duration(taken), "", *bar)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--full", action="store_true", help="longer rounds")
-    show(measure(full=parser.parse_args().full))
-
-
 if __name__ == "__main__":
-    main()
+    command(measure, __doc__, full="longer rounds")

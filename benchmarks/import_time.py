@@ -8,12 +8,11 @@ interpreter's own share is shown as "nothing".
 
 from __future__ import annotations
 
-import argparse
 import subprocess
 import sys
 from statistics import median
 
-from benchmarks._measure import Line, duration, ratio, show
+from benchmarks._measure import Line, command, duration, ratio
 
 PEER = "langchain_core.chat_history"
 PROGRAMS = {
@@ -37,8 +36,8 @@ MOST = 1.3
 
 def cost(program: str) -> tuple[float, float]:
     """Seconds of processor time and megabytes of memory of a fresh interpreter that runs a program."""
-    command = [sys.executable, "-c", program + REPORT]
-    answer = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+    interpreter = [sys.executable, "-c", program + REPORT]
+    answer = subprocess.run(interpreter, check=True, capture_output=True, text=True).stdout.split()
     return float(answer[0]), float(answer[1]) / 1024
 
 
@@ -68,11 +67,5 @@ def measure(*, full: bool = False) -> list[Line]:
     return lines
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--full", action="store_true", help="more interpreters")
-    show(measure(full=parser.parse_args().full))
-
-
 if __name__ == "__main__":
-    main()
+    command(measure, __doc__, full="more interpreters")

@@ -97,12 +97,12 @@ def conversation(n: int, sentences: int) -> dict[str, Any]:
     }
 
 
-def write(path: Path, number: int, *, sentences: int = 3) -> None:
+def write(path: Path, number: int) -> None:
     """Write an export of `number` conversations."""
     with path.open("w", encoding="utf-8") as file:
         for n in range(number):
             file.write(",\n" if n else "[")
-            json.dump(conversation(n, sentences), file)
+            json.dump(conversation(n, 3), file)
         file.write("]")
 
 

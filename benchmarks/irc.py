@@ -139,7 +139,7 @@ def measure(
     ]
 
 
-def main() -> int:
+def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.irc", description=(__doc__ or "").splitlines()[0]
     )
@@ -150,8 +150,8 @@ def main() -> int:
         "--before", type=int, default=BEFORE, help="how many messages before the annotated ones"
     )
     options = parser.parse_args()
-    return show(measure(options.data, file=options.file, limit=options.limit, before=options.before))
+    show(measure(options.data, file=options.file, limit=options.limit, before=options.before))
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    main()

@@ -9,7 +9,6 @@ short enough that groups are full by number, 60 messages each.
 
 from __future__ import annotations
 
-import argparse
 import math
 import tempfile
 import time
@@ -18,7 +17,7 @@ from statistics import median
 
 from langchain_core.messages import BaseMessage
 
-from benchmarks._measure import Line, duration, show
+from benchmarks._measure import Line, command, duration
 from langchain_threadmem import MemorySystem, MessageSummary
 
 MANY, NEW = 100_000, 100
@@ -101,11 +100,5 @@ def _measure(path: Path, sessions: int, repeats: int) -> list[Line]:
     ]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--full", action="store_true", help="longer rounds")
-    show(measure(full=parser.parse_args().full))
-
-
 if __name__ == "__main__":
-    main()
+    command(measure, __doc__, full="longer rounds")

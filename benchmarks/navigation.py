@@ -5,7 +5,6 @@ python -m benchmarks.navigation
 
 from __future__ import annotations
 
-import argparse
 import random
 import tempfile
 import time
@@ -17,7 +16,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.graph import START, MessagesState, StateGraph
 
-from benchmarks._measure import Line, show, within
+from benchmarks._measure import Line, command, within
 from langchain_threadmem import MemorySystem, ThreadMemSaver
 
 CALLS = 60
@@ -104,10 +103,5 @@ def measure(*, full: bool = False) -> list[Line]:
         ]
 
 
-def main() -> None:
-    argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0]).parse_args()
-    show(measure())
-
-
 if __name__ == "__main__":
-    main()
+    command(measure, __doc__, full=None)

@@ -11,7 +11,6 @@ stand-in that answers at once, and an erasure while Chroma is being filled in th
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -24,7 +23,7 @@ import numpy as np
 from chromadb.config import Settings
 from numpy.typing import NDArray
 
-from benchmarks._measure import Line, duration, rounds, show, within
+from benchmarks._measure import Line, command, duration, rounds, within
 from benchmarks.forgetting import StandIn
 from langchain_threadmem import MemorySystem
 from langchain_threadmem.index.catch_up import OwnerVectors
@@ -162,11 +161,5 @@ def measure(*, full: bool = False) -> list[Line]:
     return lines + many_conversations()
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--full", action="store_true", help="up to 50,000 vectors, some minutes")
-    show(measure(full=parser.parse_args().full))
-
-
 if __name__ == "__main__":
-    main()
+    command(measure, __doc__, full="up to 50,000 vectors, some minutes")

@@ -173,14 +173,14 @@ def measure(
             return [*lines, *of_crowd(system, users, seconds or (300 if full else 10))]
 
 
-def main() -> int:
+def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.people")
     parser.add_argument("--users", type=int, default=200)
     parser.add_argument("--seconds", type=float, default=300)
     parser.add_argument("--url", help="a database; by default an SQLite file")
     options = parser.parse_args()
-    return show(measure(full=True, users=options.users, seconds=options.seconds, url=options.url))
+    show(measure(full=True, users=options.users, seconds=options.seconds, url=options.url))
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    main()

@@ -10,7 +10,6 @@ each has a conversation of its own, or all talk in one.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import tempfile
 from collections import Counter
@@ -30,7 +29,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool
 
-from benchmarks._measure import Line, Times, against, show
+from benchmarks._measure import Line, Times, against, command
 from benchmarks.append import ANSWER, QUESTION
 from benchmarks.checkpoint import config_of
 from langchain_threadmem import MemorySystem, ThreadMemSaver
@@ -152,11 +151,5 @@ def measure(*, full: bool = False) -> list[Line]:
             server.cleanup()
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--full", action="store_true", help="more rounds")
-    show(measure(full=parser.parse_args().full))
-
-
 if __name__ == "__main__":
-    main()
+    command(measure, __doc__, full="more rounds")

@@ -9,7 +9,6 @@ because it was forked there.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sqlite3
 import tempfile
@@ -19,7 +18,7 @@ from statistics import median
 
 from langchain_core.messages import BaseMessage, message_to_dict, messages_from_dict
 
-from benchmarks._measure import Line, beside, rounds, show, within
+from benchmarks._measure import Line, beside, command, rounds, within
 from benchmarks.append import peer, turns
 from langchain_threadmem import ChatMemory, MemorySystem
 
@@ -116,11 +115,5 @@ def measure(*, full: bool = False) -> list[Line]:
     ]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--full", action="store_true", help="more rounds")
-    show(measure(full=parser.parse_args().full))
-
-
 if __name__ == "__main__":
-    main()
+    command(measure, __doc__, full="more rounds")

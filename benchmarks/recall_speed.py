@@ -10,7 +10,6 @@ is embedded or indexed at the first call is not counted.
 
 from __future__ import annotations
 
-import argparse
 import random
 import sqlite3
 import tempfile
@@ -25,7 +24,7 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.messages import AIMessage, HumanMessage
 from rank_bm25 import BM25Okapi
 
-from benchmarks._measure import Line, beside, rounds, show, within
+from benchmarks._measure import Line, beside, command, rounds, within
 from langchain_threadmem import ChatMemory, MemorySystem
 
 MANY, FEW = 100_000, 2_000
@@ -134,11 +133,5 @@ def measure(*, full: bool = False) -> list[Line]:
     return lines
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--full", action="store_true", help="more queries")
-    show(measure(full=parser.parse_args().full))
-
-
 if __name__ == "__main__":
-    main()
+    command(measure, __doc__, full="more queries")

@@ -9,7 +9,6 @@ a bar on time at 1,000 messages, beside LangGraph's `SqliteSaver`; longer lists 
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 import time
 from collections.abc import Callable
@@ -21,7 +20,7 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from langgraph.checkpoint.base import BaseCheckpointSaver, empty_checkpoint
 from langgraph.checkpoint.base.id import uuid6
 
-from benchmarks._measure import Line, duration, show
+from benchmarks._measure import Line, command, duration
 from benchmarks.append import turns
 from benchmarks.checkpoint import config_of, size, sqlite_saver
 from langchain_threadmem import MemorySystem, ThreadMemSaver
@@ -119,11 +118,5 @@ def measure(*, full: bool = False) -> list[Line]:
         return lines + [replacing(home, number) for number in lengths]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--full", action="store_true", help="up to 1,000,000 messages")
-    show(measure(full=parser.parse_args().full))
-
-
 if __name__ == "__main__":
-    main()
+    command(measure, __doc__, full="up to 1,000,000 messages")

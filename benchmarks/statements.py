@@ -10,7 +10,6 @@ round trips on PostgreSQL.
 
 from __future__ import annotations
 
-import argparse
 import sqlite3
 import tempfile
 import threading
@@ -28,7 +27,7 @@ from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.base.id import uuid6
 
-from benchmarks._measure import Line, show
+from benchmarks._measure import Line, command
 from benchmarks.checkpoint import ask, chat, config_of
 from langchain_threadmem import (
     ExtractiveSummarizer,
@@ -192,10 +191,5 @@ def measure(*, full: bool = False) -> list[Line]:
     return lines
 
 
-def main() -> None:
-    argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0]).parse_args()
-    show(measure())
-
-
 if __name__ == "__main__":
-    main()
+    command(measure, __doc__, full=None)

@@ -55,6 +55,7 @@ from langchain_threadmem import LLMNodeSelector, LocalEmbeddings, MemorySystem, 
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.threads.events import SUGGEST_AT
 from langchain_threadmem.threads.select import COVER
+from threadbench.contestants import Nearest, always_last
 
 DATA = Path("../shared/data")
 FILE = "threads_dev.jsonl"
@@ -173,29 +174,6 @@ class Oracle(BaseChatModel):
         return self.chance.choice([node for node in (*shown, None) if node != self.right])
 
 
-def always_last(tree: Any, message: BaseMessage) -> int | None:
-    """Continue the last answer, whatever is said."""
-    ends = tree.turn_ends()
-    return ends[-1].id if ends else None
-
-
-def nearest(embeddings: Embeddings) -> Selector:
-    """Continue the answer whose turn is nearest by embedding; open no thread but the first."""
-
-    def choose(tree: Any, message: BaseMessage) -> int | None:
-        ends = tree.turn_ends()
-        if not ends:
-            return None
-        asked = np.array(embeddings.embed_query(str(message.content)))
-        near = [
-            np.array(embeddings.embed_documents(texts)) @ asked
-            for texts in ([end.human for end in ends], [end.answer for end in ends])
-        ]
-        return int(ends[int(np.maximum(*near).argmax())].id)
-
-    return choose
-
-
 def centroid(embeddings: Embeddings, least: float = 0.3, fading: float = 0.03) -> Selector:
     """Continue the thread whose mean is nearest, less a little for its age; open one below `least`."""
 
@@ -249,15 +227,12 @@ def play(
     tally: Tally,
     *,
     honest: bool = False,
-    heal: bool = True,
 ) -> None:
     """Append a conversation turn by turn and count what came out right."""
     oracle = selector.model if isinstance(selector, LLMNodeSelector) else None
     numbers: dict[Any, int | None] = {None: None}  # our numbers by the ids of the file
     memories = {
-        share: system.conversation(
-            f"{name} {conversation['id']}", node_selector=selector, cover=share, heal=heal
-        )
+        share: system.conversation(f"{name} {conversation['id']}", node_selector=selector, cover=share)
         for share in (0.0, *SHARES)
     }
     memory = memories[COVER]
@@ -416,14 +391,14 @@ def measure(
             "ours": SemanticNodeSelector,
             HONEST: SemanticNodeSelector,
             "always-last": lambda: always_last,
-            "nearest neighbour": lambda: nearest(model),
+            "nearest neighbour": lambda: Nearest(model),
             "centroid": lambda: centroid(model),
             **makes,
         },
         embeddings=False if words else model,
         limit=limit,
     )
-    lines = [_line(variant, tallies, file) for variant in tallies["ours"]]
+    lines = [_line(variant, tallies) for variant in tallies["ours"]]
     lines.append(_macro(tallies, file))
     lines += [_stored("stored tree, macro", tallies["ours"]), _stored(f"... {HONEST}", tallies[HONEST])]
     sorted_ = sort_at_once(path, embeddings=False if words else model, limit=limit)
@@ -440,7 +415,7 @@ def measure(
     return lines
 
 
-def _line(variant: str, tallies: dict[str, dict[str, Tally]], file: str) -> Line:
+def _line(variant: str, tallies: dict[str, dict[str, Tally]]) -> Line:
     mine = tallies["ours"][variant].accuracy
     beside = {name: found[variant].accuracy for name, found in tallies.items() if name in RULES}
     told = ", ".join(f"{name} {value:.1f}" for name, value in beside.items())

@@ -17,10 +17,11 @@ from langchain_core.messages import BaseMessage
 
 from langchain_threadmem.catalogue import verbs as catalogue
 from langchain_threadmem.catalogue.verbs import Page, ThreadInfo
+from langchain_threadmem.common.inputs import Progress
 from langchain_threadmem.engine.flow import Flow, Steps, arun, averb, run, verb
 from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.export import files, formats
+from langchain_threadmem.export import files, formats, text
 from langchain_threadmem.export.text import MermaidOptions
 from langchain_threadmem.index import embed
 from langchain_threadmem.messages.convert import MessageInput
@@ -37,7 +38,7 @@ from langchain_threadmem.threads.coverage import check_cover
 from langchain_threadmem.threads.llm_selector import LLMNodeSelector
 from langchain_threadmem.threads.moves import corrections, sort
 from langchain_threadmem.threads.moves.corrections import Doubt
-from langchain_threadmem.threads.moves.sort import Move, Progress
+from langchain_threadmem.threads.moves.sort import Move
 from langchain_threadmem.threads.select import COVER, COVER_TOKENS, ThreadedConversation
 from langchain_threadmem.threads.selectors import (
     AnySelector,
@@ -1016,7 +1017,8 @@ class ChatMemory:
                 style 2 fill:#cdb4f6
                 classDef default color:#26282c
         """
-        return formats.mermaid((yield from read.history(self._conversation)), **options)
+        history = yield from read.history(self._conversation)
+        return text.to_mermaid(graph.living(history), **options)
 
     ato_mermaid = averb(to_mermaid)
 
@@ -1037,7 +1039,8 @@ class ChatMemory:
             >>> [part.count("Go on") for part in memory.to_mermaid_parts()]
             [501, 99]
         """
-        return formats.mermaid_parts((yield from read.history(self._conversation)), **options)
+        history = yield from read.history(self._conversation)
+        return text.to_mermaid_parts(graph.living(history), **options)
 
     ato_mermaid_parts = averb(to_mermaid_parts)
 

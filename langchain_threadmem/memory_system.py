@@ -19,6 +19,7 @@ from langchain_core.messages import BaseMessage
 from langchain_threadmem.catalogue import verbs as catalogue
 from langchain_threadmem.catalogue.verbs import Archived, ConversationInfo, Page
 from langchain_threadmem.chat_memory import ChatMemory, ConversationOptions
+from langchain_threadmem.common.inputs import Progress
 from langchain_threadmem.common.usage import Usage
 from langchain_threadmem.common.workers import Background
 from langchain_threadmem.engine.flow import Flow, Sql, arun, averb, run, verb
@@ -28,7 +29,7 @@ from langchain_threadmem.errors import InputError, ThreadMemError
 from langchain_threadmem.filters.store import Filter
 from langchain_threadmem.importers.verbs import ImportReport, import_file
 from langchain_threadmem.index.catch_up import reindex
-from langchain_threadmem.index.embed import Progress, flush
+from langchain_threadmem.index.embed import flush
 from langchain_threadmem.index.indexes import IndexSettings
 from langchain_threadmem.index.language import ENGLISH, Language
 from langchain_threadmem.long_term import query, sessions
@@ -1030,11 +1031,11 @@ class MemorySystem:
         self,
         path: str | Path,
         format: str | None = None,
-        on_progress: Callable[[int, int], object] | None = None,
+        on_progress: Progress | None = None,
         *,
         skip_bad: bool = False,
         sort: bool = False,
-        on_sort: Callable[[int, int], object] | None = None,
+        on_sort: Progress | None = None,
     ) -> Flow[ImportReport]:
         """Import the conversations of another program, with their branches, times and titles.
 

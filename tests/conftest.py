@@ -13,6 +13,7 @@ import hmac
 import os
 import re
 import shutil
+import sqlite3
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,12 +26,15 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 from langchain_core.embeddings import Embeddings
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from sqlalchemy.engine import make_url
 
 from langchain_threadmem import ChatMemory, MemorySystem
 from langchain_threadmem.index import catch_up
+from langchain_threadmem.recall import sources
 from langchain_threadmem.storage.row_security import secure
 from langchain_threadmem.storage.statements import Conn
+from langchain_threadmem.threads.tree_view import TreeView
 
 # `benchmarks` measures times; a busy machine must not fail a test.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -94,6 +98,21 @@ class StreamCipher:
 
     def _tag(self, data: bytes) -> bytes:
         return hmac.digest(self._key, data, "sha256")
+
+
+def by_first_word(tree: TreeView, message: BaseMessage) -> int | None:
+    """Continues the newest turn whose question begins with the same word."""
+    topic = str(message.content).split()[0]
+    fitting = [end.id for end in tree.turn_ends() if end.human.split()[0] == topic]
+    return fitting[-1] if fitting else None
+
+
+def size_of(path: Path) -> int:
+    """The bytes of an SQLite database with its log."""
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    connection.close()
+    return path.stat().st_size
 
 
 @pytest.fixture(scope="session")
@@ -174,6 +193,23 @@ def system(url: str, owner: str) -> Iterator[MemorySystem]:
 
 
 @pytest.fixture
+def travel(system: MemorySystem) -> ChatMemory:
+    """A conversation of two turns."""
+    memory = system.conversation("travel")
+    memory.append(HumanMessage("The visa for Japan", id="h1"), AIMessage("takes two weeks", id="a1"))
+    memory.append("The hotel in Kyoto", "is booked")
+    return memory
+
+
+@pytest.fixture(params=["whole", "candidates"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """How recall reads messages: all of a conversation, or the candidates of a query."""
+    if request.param == "candidates":
+        monkeypatch.setattr(sources, "READ_WHOLE", 0)
+    return str(request.param)
+
+
+@pytest.fixture
 def chroma(monkeypatch: pytest.MonkeyPatch) -> None:
     """Searches any number of vectors of an owner in Chroma."""
     monkeypatch.setattr(catch_up, "EXACT_BELOW", 0)
@@ -211,6 +247,23 @@ def verbs(request: pytest.FixtureRequest) -> Iterator[Callable[[ChatMemory], Any
         for memory in opened:
             loop.run_until_complete(memory.aclose())
         loop.close()
+
+
+@pytest.fixture(params=["sync", "async"])
+def invoke(request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
+    """Invokes a runnable directly or on an event loop."""
+    if request.param == "sync":
+        yield lambda runnable, *given, **options: runnable.invoke(*given, **options)
+        return
+    with asyncio.Runner() as runner:
+
+        def call(runnable: Any, *given: Any, **options: Any) -> Any:
+            async def ask() -> Any:
+                return await runnable.ainvoke(*given, **options)
+
+            return runner.run(ask())
+
+        yield call
 
 
 @pytest.fixture

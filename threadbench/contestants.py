@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from langchain_core.messages import BaseMessage
@@ -31,6 +31,13 @@ def always_last(tree: Any, message: BaseMessage) -> int | None:
     return ends[-1].id if ends else None
 
 
+class Model(Protocol):
+    """An embedding model that returns arrays."""
+
+    def embed_array(self, texts: Sequence[str]) -> Floats:
+        """The unit vectors of texts."""
+
+
 class Nearest:
     """Continues the turn whose message or answer is nearest by embedding; begins no thread but the first.
 
@@ -38,7 +45,7 @@ class Nearest:
         model: The embedding model; each text is embedded once.
     """
 
-    def __init__(self, model: LocalEmbeddings | MultilingualEmbeddings) -> None:
+    def __init__(self, model: Model) -> None:
         self._model = model
         self._known: dict[str, Floats] = {}
 

@@ -75,14 +75,14 @@ def states(log: Mapping[str, Any], reads: Reader, own: Networks | None = None, *
     return found
 
 
-def fit(logs: Sequence[Mapping[str, Any]], networks: int = NETWORKS) -> Networks:
+def fit(logs: Sequence[Mapping[str, Any]]) -> Networks:
     """Fit on where messages belong, then again on what the first fit makes of the same logs."""
     reads = reader()
     first = fit_networks([state for log in logs for state in states(log, reads, early=False)], FIRST, 1)
     grown = [
         state for place, log in enumerate(logs) for state in states(log, reads, first, early=place % 2 == 0)
     ]
-    return fit_networks(grown, LAST, networks, seed=1)
+    return fit_networks(grown, LAST, NETWORKS, seed=1)
 
 
 def main() -> None:

@@ -15,7 +15,6 @@ The data is not part of this repository; `--data FOLDER` says where it is.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import re
 import sys
@@ -29,7 +28,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.recall import DATA, ENOUGH, MOST, SETS, Set, message_of, pairs_of, scores, within_room
-from langchain_threadmem.engine.local_embeddings import LocalEmbeddings
 from langchain_threadmem.index.documents import Record, document_of
 from langchain_threadmem.index.language import ENGLISH
 from langchain_threadmem.recall import weights as module
@@ -38,6 +36,7 @@ from langchain_threadmem.recall.question import Question, question_of
 from langchain_threadmem.recall.scoring import Parts, parts_of, people_parts, turn_parts
 from langchain_threadmem.recall.scoring import scores as score_all
 from langchain_threadmem.recall.weights import ASSISTANT, PEOPLE
+from training.sources import embed
 
 Floats = NDArray[np.float64]
 Weights = Mapping[str, tuple[float, float]]
@@ -71,21 +70,6 @@ class Choice:
     rows: Floats
     right: Sequence[int]
     weight: float
-
-
-def embed(texts: Iterable[str], cache: Path | None) -> dict[str, NDArray[np.float32]]:
-    """Embed texts; the vectors are kept in `cache` from one run to the next."""
-    distinct = sorted(set(texts))
-    digest = hashlib.sha256("\0".join(distinct).encode()).hexdigest()
-    if cache is not None and cache.exists():
-        with np.load(cache, allow_pickle=False) as stored:
-            if stored["digest"].item() == digest:
-                return dict(zip(distinct, stored["vectors"], strict=True))
-    matrix = LocalEmbeddings().embed_array(distinct)
-    matrix /= np.linalg.norm(matrix, axis=1, keepdims=True)
-    if cache is not None:
-        np.savez(cache, digest=np.array(digest), vectors=matrix)
-    return dict(zip(distinct, matrix, strict=True))
 
 
 def texts_of(path: Path) -> Iterable[str]:
@@ -244,7 +228,7 @@ def main() -> None:
     paths = {one.name: options.data / one.file for one in SETS if one.name in WEIGHTS}
     if missing := [path for path in paths.values() if not path.exists()]:
         sys.exit(f"{', '.join(map(str, missing))}: not there; name the folder of the data with --data")
-    vectors = embed([text for path in paths.values() for text in texts_of(path)], options.cache)
+    vectors = embed({text for path in paths.values() for text in texts_of(path)}, options.cache)
     fitted: dict[str, dict[str, tuple[float, float]]] = {}
     for one in (one for one in SETS if one.name in WEIGHTS):
         print(f"\n{one.name:38}" + "".join(f"{name:>9}" for name in FIGURES))

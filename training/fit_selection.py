@@ -20,7 +20,7 @@ import argparse
 import importlib.util
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -52,7 +52,7 @@ from training.course import (
     tally,
 )
 from training.learn import words_of
-from training.sources import Conversation, Dialog, chats, embed, irc, kinds, texts_of
+from training.sources import Conversation, Dialog, Vectors, chats, embed, irc, kinds, texts_of
 from training.sources import read as read_file
 from training.weave import without_greeting
 from training.weights import WAYS
@@ -91,8 +91,7 @@ class Sources:
             words = words_of(texts)
         self.vectors = embed(texts | {without_greeting(text) for text in texts} | words, cache)
         self.kind_of = kinds(paths) | kinds_of(own)
-        known = [one for path in paths[:2] for one in read_file(path, self.vectors, UNSEEN)]
-        self.known = [one for one in known if one.variant not in UNSEEN]
+        self.known = known_in(paths[:2], self.vectors)
         self.known += [as_conversation(one, self.vectors) for one in own if one.part != HELD_OUT]
         unseen = [one for path in paths[:2] for one in read_file(path, self.vectors)]
         self.measured = {
@@ -113,6 +112,12 @@ class Sources:
             "recipe": asdict(RECIPE),
             "seeds": [seed],
         }
+
+
+def known_in(paths: Iterable[Path], vectors: Vectors) -> list[Conversation]:
+    """The conversations of files without the sources in `UNSEEN`."""
+    several = [one for path in paths for one in read_file(path, vectors, UNSEEN)]
+    return [one for one in several if one.variant not in UNSEEN]
 
 
 def turns_of(dialogs: Mapping[str, Dialog]) -> set[str]:

@@ -50,7 +50,7 @@ from training.course import (
     show,
     tally,
 )
-from training.fit_selection import CHATS, TRAIN, UNSEEN, chats_file
+from training.fit_selection import CHATS, TRAIN, chats_file, known_in, turns_of
 from training.learn import fit_compatibility
 from training.sources import (
     Conversation,
@@ -64,7 +64,6 @@ from training.sources import (
     kinds,
     texts_of,
 )
-from training.sources import read as read_file
 from training.weave import weave, without_greeting
 
 WOVEN = 800
@@ -105,12 +104,10 @@ def read(data: Path, cache: Path | None, *, learning: bool = True) -> Corpus:
     languages = in_languages()
     more = chats(chats_file(), CHATS) | spoken() if learning else {}
     texts = texts_of(paths) | said_in(own) | {text for ones in languages.values() for text in said_in(ones)}
-    texts |= {text for one in more.values() for turn in one.turns for text in turn}
+    texts |= turns_of(more)
     texts |= {without_greeting(text) for text in texts}
     vectors = embed(texts, cache, MultilingualEmbeddings())
-    known = [one for path in paths for one in read_file(path, vectors, UNSEEN)]
-    known = [one for one in known if one.variant not in UNSEEN]
-    known += [as_conversation(one, vectors) for one in own]
+    known = known_in(paths, vectors) + [as_conversation(one, vectors) for one in own]
     kind_of = kinds(paths) | kinds_of(own)
     dialogs = dialogs_of(known, kind_of)
     for name, one in more.items():

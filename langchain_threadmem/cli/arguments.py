@@ -2,7 +2,7 @@
 
 A module of commands has a function `register(commands)`, which calls `add_command` for each command and does
 not import heavy modules; `main` lists the modules. A command is a function of the parsed arguments that
-returns the exit code.
+returns the exit code, or `None` for success.
 """
 
 from __future__ import annotations
@@ -42,7 +42,6 @@ class Command(Parser):
     """The separator `--` and the arguments after it."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """The parsed arguments and the unknown arguments."""
         if self._mixing:
             # Python 3.11 calls this method from `parse_known_intermixed_args`: with all arguments, then with
             # those that are no options, from which it removes the separator.
@@ -68,7 +67,7 @@ Commands: TypeAlias = "argparse._SubParsersAction[Command]"
 def add_command(
     commands: Commands,
     name: str,
-    run: Callable[[argparse.Namespace], int],
+    run: Callable[[argparse.Namespace], int | None],
     help: str,
     *,
     examples: Sequence[str],
@@ -81,7 +80,7 @@ def add_command(
     Args:
         commands: The commands.
         name: The name of the command.
-        run: The command: takes the parsed arguments, returns the exit code.
+        run: The command: takes the parsed arguments, returns the exit code or `None`.
         help: The command in one line.
         examples: Calls of the command, without `threadmem`, for its help.
         database: The argument with the database: the option `--db`; `--db` or the first argument; or neither.
@@ -156,29 +155,19 @@ def open_memory(
     from langchain_threadmem.memory_system import MemorySystem
     from langchain_threadmem.removal import tables
     from langchain_threadmem.storage.database import open_database
+    from langchain_threadmem.storage.urls import sqlite_file
     from langchain_threadmem.transfer import rows
 
-    check_exists(options.db)
-    with closing(open_database(options.db, read_only=True)) as opened:
-        if not opened.row_security:  # With row-level security the role cannot see the owners.
-            opened.read(lambda conn: rows.check_owner(conn, options.owner) if tables.owners(conn) else None)
-    return MemorySystem(options.db, owner=options.owner, read_only=read_only, **system_options)
-
-
-def check_exists(database: str) -> None:
-    """Check that a database file exists.
-
-    Raises:
-        InputError: The file does not exist.
-    """
-    from langchain_threadmem.storage.urls import sqlite_file
-
-    file = sqlite_file(database)
+    file = sqlite_file(options.db)
     if file is not None and not file.is_file():
         raise InputError(
             f"there is no database file {str(file)!r}; pass another file with --db; `threadmem demo` and "
             "`threadmem import` create a database"
         )
+    with closing(open_database(options.db, read_only=True)) as opened:
+        if not opened.row_security:  # With row-level security the role cannot see the owners.
+            opened.read(lambda conn: rows.check_owner(conn, options.owner) if tables.owners(conn) else None)
+    return MemorySystem(options.db, owner=options.owner, read_only=read_only, **system_options)
 
 
 def conversation_of(system: MemorySystem, name: str) -> ChatMemory:

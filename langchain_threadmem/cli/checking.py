@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
 
 def register(commands: Commands) -> None:
-    """Add the commands."""
     add_command(
         commands,
         "verify",
@@ -85,6 +84,7 @@ def _print_verification(verification: Verification) -> None:
 def _repair(options: argparse.Namespace) -> int:
     from langchain_threadmem.engine.flow import run
     from langchain_threadmem.repair import repair
+    from langchain_threadmem.storage.urls import without_password
     from langchain_threadmem.transfer.backup import backup
 
     with open_memory(options, read_only=True) as system:
@@ -92,8 +92,9 @@ def _repair(options: argparse.Namespace) -> int:
     copy, repairs = None, []
     if not verification.ok:
         if not options.no_backup:
-            copy = options.backup or _copy_of(options.db)
-            backup(options.db, copy)
+            target = options.backup or _copy_of(options.db)
+            backup(options.db, target)
+            copy = without_password(target)
         with open_memory(options) as system:
             repairs = run(repair(system.runtime), system.runtime)
             verification = system.verify()
@@ -138,15 +139,15 @@ def _reindex(options: argparse.Namespace) -> int:
         needed = needs_index(system.runtime, stored)
     if options.json:
         print_json({"indexed": indexed, "stored": stored, "needed": needed})
-        return 0 if indexed == stored or not needed else 1
-    print(
-        f"{indexed} vectors in the index, {stored} in the database"
-        + ("" if needed else "; so few vectors are searched without an index")
-    )
+    else:
+        print(
+            f"{indexed} vectors in the index, {stored} in the database"
+            + ("" if needed else "; so few vectors are searched without an index")
+        )
     return 0 if indexed == stored or not needed else 1
 
 
-def _secure(options: argparse.Namespace) -> int:
+def _secure(options: argparse.Namespace) -> None:
     from langchain_threadmem.storage.row_security import secure
 
     statements = secure(options.db, options.role, off=options.off, run=not options.sql)
@@ -156,4 +157,3 @@ def _secure(options: argparse.Namespace) -> int:
         print(f"row-level security is off, and {options.role!r} has no rights on the tables")
     else:
         print(f"row-level security is on: {options.role!r} sees the rows of one owner in each transaction")
-    return 0

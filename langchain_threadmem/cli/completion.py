@@ -12,7 +12,6 @@ _FOLDERS = ("DIR",)
 
 
 def register(commands: Commands) -> None:
-    """Add the command."""
     completion = add_command(
         commands,
         "completion",
@@ -28,7 +27,7 @@ def register(commands: Commands) -> None:
     completion.add_argument("shell", metavar="SHELL", choices=SHELLS, help="bash or zsh")
 
 
-def _completion(options: argparse.Namespace) -> int:
+def _completion(options: argparse.Namespace) -> None:
     import shtab
 
     from langchain_threadmem.cli.main import make_parser
@@ -43,4 +42,3 @@ def _completion(options: argparse.Namespace) -> int:
                     elif argument.metavar in _FOLDERS:
                         argument.complete = shtab.DIRECTORY
     print(shtab.complete(parser, options.shell))
-    return 0

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 
 def register(commands: Commands) -> None:
-    """Add the commands."""
     forget = add_command(
         commands,
         "forget",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from importlib.resources import files
 from itertools import chain, count, repeat
 from pathlib import Path
@@ -13,12 +13,13 @@ from typing import NamedTuple
 
 from langchain_core.messages import BaseMessage
 from langchain_core.messages.utils import count_tokens_approximately
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.console import Console, RenderableType
 from rich.text import Text
 
 from langchain_threadmem.chat_memory import ChatMemory
 from langchain_threadmem.cli import terminal
+from langchain_threadmem.cli.arguments import progress_bar
+from langchain_threadmem.common.inputs import Progress
 from langchain_threadmem.errors import InputError, PersistenceError
 from langchain_threadmem.export.files import read_text, write_text
 from langchain_threadmem.export.json import parse_conversation
@@ -33,13 +34,7 @@ from langchain_threadmem.tree.node import ConversationNode
 Turn = list[BaseMessage]
 
 
-def demo(
-    file: Path | None,
-    index: int = 0,
-    out: Path = Path("demo-output"),
-    database: str | None = None,
-    owner: str = "user",
-) -> None:
+def demo(file: Path | None, index: int, out: Path, database: str | None, owner: str) -> None:
     """Append a conversation to a semantic memory; print its tree, its threads and two recalls.
 
     Args:
@@ -64,17 +59,17 @@ def demo(
         memory = system.conversation(name, node_selector=SemanticNodeSelector())
         try:
             topics = sample_topics() if file is None else []
-            played = _play_with_bar(console, memory, turns, topics)
+            with progress_bar("sort") as update:
+                played = play(memory, turns, update, topics)
         except BaseException:
             memory.reset()
             raise
         history = memory.history
         _print(console, "The tree", terminal.draw_tree(history))
         _print(console, "Its threads", terminal.list_threads(history))
-        console.print(Text("\nTwo questions to it\n", style="bold underline"))
-        for question in QUESTIONS if file is None else questions_for(history):
-            hits = memory.recall(question, n_results=2, context_depth=1)
-            console.print(terminal.show_recall(question, hits))
+        questions = QUESTIONS if file is None else questions_for(history)
+        hits = [memory.recall(question, n_results=2, context_depth=1) for question in questions]
+        _print(console, "Two questions to it", *map(terminal.show_recall, questions, hits))
         console.print(_saving(played))
         write_text(out / "tree.mmd", memory.to_mermaid() + "\n")
         write_text(out / "tree.html", memory.export("html"))
@@ -117,25 +112,23 @@ class Played(NamedTuple):
     covered: int
 
 
-def play(
-    memory: ChatMemory, turns: Iterable[Turn], after_each: Callable[[], object], topics: Sequence[str] = ()
-) -> Played:
+def play(memory: ChatMemory, turns: Sequence[Turn], progress: Progress, topics: Sequence[str] = ()) -> Played:
     """Append turns as a chat program does, and count the tokens that a model would read.
 
     Args:
         memory: The memory that the turns are appended to.
         turns: Turns, as from `turns_of`.
-        after_each: Called after each turn.
+        progress: Called after each turn with the number of turns so far and of all turns.
         topics: The topic of each turn, if known; a message continues the last turn of its topic.
 
     Example:
         >>> from langchain_core.messages import AIMessage, HumanMessage
-        >>> play(ChatMemory(), [[HumanMessage("Hello"), AIMessage("Hi!")]], lambda: None)
+        >>> play(ChatMemory(), [[HumanMessage("Hello"), AIMessage("Hi!")]], lambda done, total: None)
         Played(shown=6, total=6, followed=0, covered=0)
     """
     shown = total = history = followed = covered = 0
     last_of_topic: dict[str, str | None] = {}
-    for (first, *answers), topic in zip(turns, chain(topics, repeat("")), strict=False):
+    for done, ((first, *answers), topic) in enumerate(zip(turns, chain(topics, repeat("")), strict=False), 1):
         last = memory.append([first])
         history += count_tokens_approximately([first])
         if first.type == "human":
@@ -150,7 +143,7 @@ def play(
             history += count_tokens_approximately(answers)
         if topic:
             last_of_topic[topic] = last[-1].message.id
-        after_each()
+        progress(done, len(turns))
     return Played(shown, total, followed, covered)
 
 
@@ -203,21 +196,6 @@ def _free_name(system: MemorySystem, name: str) -> str:
     return next(unused for n in count(1) if (unused := name if n == 1 else f"{name}-{n}") not in existing)
 
 
-def _play_with_bar(
-    console: Console, memory: ChatMemory, turns: Sequence[Turn], topics: Sequence[str]
-) -> Played:
-    columns = (
-        TextColumn("Sorting"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("turns"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=console) as progress:
-        task = progress.add_task("", total=len(turns))
-        return play(memory, turns, lambda: progress.advance(task), topics)
-
-
 def _saving(played: Played) -> Text:
     shown, total, followed, covered = played
     share = f", {100 * shown / total:.0f} % of the {total:,} tokens of the full history" if total else ""
@@ -225,9 +203,10 @@ def _saving(played: Played) -> Text:
     return Text(f"\nOver all turns, a model reads {shown:,} tokens{share}{coverage}.")
 
 
-def _print(console: Console, heading: str, content: object) -> None:
+def _print(console: Console, heading: str, *contents: RenderableType) -> None:
     console.print(Text(f"\n{heading}\n", style="bold underline"))
-    console.print(content)
+    for content in contents:
+        console.print(content)
 
 
 QUESTIONS = ("How long should the dough rise in a warm kitchen?", "Why are the leaves getting brown spots?")

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 
 def register(commands: Commands) -> None:
-    """Add the commands."""
     sort = add_command(
         commands,
         "sort",
@@ -95,21 +94,20 @@ def register(commands: Commands) -> None:
     )
 
 
-def _sort(options: argparse.Namespace) -> int:
+def _sort(options: argparse.Namespace) -> None:
     with open_memory(options) as system, progress_bar("sort") as update:
         memory = conversation_of(system, options.conversation)
         moves = memory.unsort() if options.undo else memory.sort(dry_run=options.dry_run, progress=update)
         threads = len(memory.threads())
     if options.json:
         print_json({"moves": list(map(_move, moves)), "moved": not options.dry_run, "threads": threads})
-        return 0
+        return
     if moves:
         from langchain_threadmem.cli import terminal
 
         terminal.write(terminal.list_moves(moves))
     verb = "to move" if options.dry_run else "moved"
     print(f"{plural(len(moves), 'message')} {verb}; {plural(threads, 'thread')} now")
-    return 0
 
 
 def _move(move: Move) -> dict[str, Any]:
@@ -125,7 +123,7 @@ def _move(move: Move) -> dict[str, Any]:
     }
 
 
-def _place(options: argparse.Namespace) -> int:
+def _place(options: argparse.Namespace) -> None:
     with open_memory(options, embeddings=False) as system:
         memory = conversation_of(system, options.conversation)
         parent = options.parent
@@ -138,7 +136,7 @@ def _place(options: argparse.Namespace) -> int:
             {"conversation": options.conversation, "message": options.node, "id": node.id}
             | {"parent": node.parent_id, "threads": threads}
         )
-        return 0
+        return
     position = "begins a thread" if node.parent_id is None else f"continues message {node.parent_id}"
     if node.id == options.node:
         print(f"message {node.id} stays: it {position}")
@@ -146,7 +144,6 @@ def _place(options: argparse.Namespace) -> int:
         print(
             f"message {options.node} is now message {node.id}: it {position}; {plural(threads, 'thread')} now"
         )
-    return 0
 
 
 def _end_of_thread(memory: ChatMemory, thread: int) -> int:

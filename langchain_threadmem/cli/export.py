@@ -32,7 +32,6 @@ _LONGEST_NAME = 100
 
 
 def register(commands: Commands) -> None:
-    """Add the command."""
     export = add_command(
         commands,
         "export",
@@ -67,12 +66,12 @@ def register(commands: Commands) -> None:
     )
 
 
-def _export(options: argparse.Namespace) -> int:
+def _export(options: argparse.Namespace) -> None:
     from langchain_threadmem.export import files, formats, json
 
     if options.schema:
         print_json(json.json_schema())
-        return 0
+        return
     format, out = _format(options.format, options.out), options.out
     formats.check(format)
     suffix = formats.SUFFIXES.get(format, ".txt")  # "plain_text" is another name of "text".
@@ -91,7 +90,7 @@ def _export(options: argparse.Namespace) -> int:
         texts = _texts(system, names, format)
         if out is None:
             sys.stdout.writelines(texts)
-            return 0
+            return
         written: list[Path] = []
         if not out.is_dir() and (is_single or out.suffix == suffix == _LINES):
             files.write_texts(out, texts)
@@ -107,7 +106,6 @@ def _export(options: argparse.Namespace) -> int:
     else:
         files_at = f"{plural(len(written), 'file')} at {visible(str(out))}"
         print(f"{plural(len(names), 'conversation')} as {format}: {files_at}")
-    return 0
 
 
 def _format(name: str | None, out: Path | None) -> str:

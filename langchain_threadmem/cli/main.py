@@ -59,9 +59,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with _one_line_warnings():
             settle(options)
-            code: int = options.run(options)
+            code: int | None = options.run(options)
             sys.stdout.flush()
-            return code
+            return code or 0
     except ThreadMemError as error:
         print_error(str(error))
         return 2

@@ -67,7 +67,6 @@ def _tools(system: MemorySystem, *, write: bool) -> list[BaseTool]:
 
 
 def _server(tools: Sequence[BaseTool], *, write: bool) -> Server[Any]:
-    """A server with tools."""
     import mcp_types as types
     from mcp.server import Server, ServerRequestContext
 

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 
 def register(commands: Commands) -> None:
-    """Add the commands."""
     listing = add_command(
         commands,
         "list",
@@ -92,7 +91,7 @@ def register(commands: Commands) -> None:
     )
 
 
-def _list(options: argparse.Namespace) -> int:
+def _list(options: argparse.Namespace) -> None:
     with open_memory(options, read_only=True) as system:
         if options.conversation is not None:
             infos: Sequence[Any] = conversation_of(system, options.conversation).list_threads(
@@ -103,14 +102,13 @@ def _list(options: argparse.Namespace) -> int:
             infos = system.list_conversations(limit=options.limit, archived=archived)
     if options.json:
         print_json(infos)
-        return 0
-    from langchain_threadmem.cli import terminal
+    else:
+        from langchain_threadmem.cli import terminal
 
-    terminal.write(terminal.list_infos(infos))
-    return 0
+        terminal.write(terminal.list_infos(infos))
 
 
-def _show(options: argparse.Namespace) -> int:
+def _show(options: argparse.Namespace) -> None:
     if options.doubtful and options.conversation is None:
         raise InputError("--doubtful requires a conversation; pass its name after the database")
     from langchain_threadmem.cli import terminal
@@ -123,24 +121,19 @@ def _show(options: argparse.Namespace) -> int:
                 print_json([_counted(name, history) for name, history in histories])
             else:
                 terminal.write(terminal.list_conversations(histories))
-            return 0
+            return
         memory = conversation_of(system, options.conversation)
-        if options.doubtful:
-            doubts = memory.doubtful()
-            if options.json:
-                print_json(list(map(_doubt, doubts)))
-            else:
-                terminal.write(terminal.list_doubts(doubts))
-            return 0
-        history = memory.history
+        doubts = memory.doubtful() if options.doubtful else []
+        history = [] if options.doubtful else memory.history
     if options.json:
-        print_json(list(map(_message, history)))
-        return 0
-    terminal.write(terminal.draw_tree(history, reasons=True), terminal.list_threads(history))
-    return 0
+        print_json(list(map(_doubt, doubts)) if options.doubtful else list(map(_message, history)))
+    elif options.doubtful:
+        terminal.write(terminal.list_doubts(doubts))
+    else:
+        terminal.write(terminal.draw_tree(history, reasons=True), terminal.list_threads(history))
 
 
-def _search(options: argparse.Namespace) -> int:
+def _search(options: argparse.Namespace) -> None:
     embeddings = False if options.words else None
     with open_memory(options, read_only=options.read_only, embeddings=embeddings) as system:
         names = system.conversations()
@@ -153,23 +146,21 @@ def _search(options: argparse.Namespace) -> int:
             hits = memory.recall(options.query, options.limit, options.context, scope="owner")
     if options.json:
         print_json(list(map(_hit, hits)))
-        return 0
-    from langchain_threadmem.cli import terminal
+    else:
+        from langchain_threadmem.cli import terminal
 
-    terminal.write(terminal.show_recall(options.query, hits, named=True))
-    return 0
+        terminal.write(terminal.show_recall(options.query, hits, named=True))
 
 
-def _stats(options: argparse.Namespace) -> int:
+def _stats(options: argparse.Namespace) -> None:
     with open_memory(options, read_only=True) as system:
         statistics = system.stats()
     if options.json:
         print_json(statistics)
-        return 0
-    from langchain_threadmem.cli import terminal
+    else:
+        from langchain_threadmem.cli import terminal
 
-    terminal.write(terminal.show_statistics(statistics))
-    return 0
+        terminal.write(terminal.show_statistics(statistics))
 
 
 def _counted(name: str, history: Sequence[ConversationNode]) -> dict[str, Any]:
@@ -191,7 +182,7 @@ def _message(node: ConversationNode) -> dict[str, Any]:
         "role": node.message.type,
         "text": text_of(node.message),
         "time": node.timestamp,
-        "state": node.state.name.lower(),
+        "state": node.state.label,
         "superseded_by": node.superseded_by,
         "reason": None if node.placement is None else node.placement.reason,
         "probability": probability_of(node),

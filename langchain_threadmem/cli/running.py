@@ -9,7 +9,6 @@ from langchain_threadmem.cli.arguments import Commands, add_command, open_memory
 
 
 def register(commands: Commands) -> None:
-    """Add the commands."""
     demo = add_command(
         commands,
         "demo",
@@ -51,14 +50,13 @@ def register(commands: Commands) -> None:
     )
 
 
-def _demo(options: argparse.Namespace) -> int:
+def _demo(options: argparse.Namespace) -> None:
     from langchain_threadmem.cli.demo import demo
 
     demo(options.file, options.index, options.out, options.database_url, options.owner)
-    return 0
 
 
-def _mcp(options: argparse.Namespace) -> int:
+def _mcp(options: argparse.Namespace) -> None:
     from langchain_threadmem.cli import mcp_server
     from langchain_threadmem.memory_system import MemorySystem
 
@@ -70,4 +68,3 @@ def _mcp(options: argparse.Namespace) -> int:
     )
     with opened as system:
         mcp_server.serve(system, write=options.write)
-    return 0

@@ -58,15 +58,13 @@ def draw_tree(history: Nodes, *, reasons: bool = False) -> RenderableType:
     def line(node: ConversationNode) -> Text:
         line = message_line(node, COLORS[layout.strand_of[node.id] % len(COLORS)])
         if is_doubtful(node):
-            mark = Text("? ", style=DOUBT_STYLE, no_wrap=True, overflow="ellipsis")
-            return mark.append_text(line)
+            return _cut("? ", DOUBT_STYLE).append_text(line)
         return line
 
     def add(node: ConversationNode, parent: Tree) -> Tree:
         branch = parent.add(line(node))
         if reasons and node.placement is not None:
-            reason = one_line(str(node.placement), MAX_WIDTH)
-            branch.add(Text(reason, style="dim italic", no_wrap=True, overflow="ellipsis"))
+            branch.add(_cut(one_line(str(node.placement), MAX_WIDTH), "dim italic"))
         return branch
 
     def draw(first: ConversationNode, parent: Tree) -> None:
@@ -92,8 +90,7 @@ def message_line(node: ConversationNode, color: str = "default") -> Text:
         >>> message_line(ConversationNode(7, HumanMessage("Hello [bold]there"))).plain
         '7 User: Hello [bold]there'
     """
-    style = color if node.message.type == "human" else "dim"
-    return Text(line_of(node, MAX_WIDTH), style=style, no_wrap=True, overflow="ellipsis")
+    return _cut(line_of(node, MAX_WIDTH), color if node.message.type == "human" else "dim")
 
 
 def list_doubts(doubts: Sequence[Doubt]) -> RenderableType:
@@ -109,7 +106,7 @@ def list_doubts(doubts: Sequence[Doubt]) -> RenderableType:
             (doubt.probability, doubt.reason),
             (alternative.probability, f"or {parent} {alternative.title!r}"),
         ):
-            reason = Text(one_line(text, MAX_WIDTH), style="dim italic", no_wrap=True, overflow="ellipsis")
+            reason = _cut(one_line(text, MAX_WIDTH), "dim italic")
             lines.add_row("", Text(f"{100 * share:3.0f} % ", style="dim").append_text(reason))
     return lines
 
@@ -139,9 +136,8 @@ def list_moves(moves: Sequence[Move]) -> Table:
     table = _table("message", "from", "to", "sure", "reason")
     for move in moves:
         sure = "" if move.probability is None else f"{100 * move.probability:.0f} %"
-        text = Text(one_line(text_of(move.message), MAX_WIDTH), no_wrap=True, overflow="ellipsis")
         table.add_row(
-            text,
+            _cut(one_line(text_of(move.message), MAX_WIDTH)),
             str(move.old_parent_id or ""),
             str(move.parent_id or "new"),
             sure,
@@ -210,4 +206,9 @@ def _table(*headings: str) -> Table:
 
 
 def _opening(node: ConversationNode, style: str) -> Text:
-    return Text(one_line(content_of(node.message), 60), style=style, no_wrap=True, overflow="ellipsis")
+    return _cut(one_line(content_of(node.message), 60), style)
+
+
+def _cut(text: str, style: str = "") -> Text:
+    """A text that is cut at the end of its line instead of continued on the next."""
+    return Text(text, style=style, no_wrap=True, overflow="ellipsis")

@@ -12,7 +12,6 @@ from langchain_threadmem.messages.text import plural, visible
 
 
 def register(commands: Commands) -> None:
-    """Add the commands."""
     chats = add_command(
         commands,
         "import",
@@ -81,7 +80,7 @@ def register(commands: Commands) -> None:
     )
 
 
-def _import(options: argparse.Namespace) -> int:
+def _import(options: argparse.Namespace) -> None:
     from langchain_threadmem.importers import registry
     from langchain_threadmem.importers.source import Source
     from langchain_threadmem.memory_system import MemorySystem
@@ -113,7 +112,7 @@ def _import(options: argparse.Namespace) -> int:
         )
     if options.json:
         print_json(report)
-        return 0
+        return
     print(
         f"{report.format}: {report.conversations} conversations, {report.new_conversations} of them new; "
         f"{report.messages} messages, {report.new_messages} of them new; "
@@ -127,7 +126,6 @@ def _import(options: argparse.Namespace) -> int:
         )
     for problem in report.problems:
         print(f"  {visible(problem)}")
-    return 0
 
 
 def _import_checkpoints(options: argparse.Namespace) -> int:
@@ -155,7 +153,7 @@ def _import_checkpoints(options: argparse.Namespace) -> int:
     return 0 if imported.ok else 1
 
 
-def _convert(options: argparse.Namespace) -> int:
+def _convert(options: argparse.Namespace) -> None:
     from langchain_threadmem.transfer.convert import convert
 
     with progress_bar("convert") as update:
@@ -167,29 +165,28 @@ def _convert(options: argparse.Namespace) -> int:
         )
     if options.json:
         print_json(copied)
-        return 0
+        return
     print(
         f"{', '.join(copied.owners)}: {copied.conversations} conversations, {copied.messages} messages, "
         f"{copied.items} items; the copy is the same"
     )
-    return 0
 
 
 def _backup(options: argparse.Namespace) -> int:
-    from langchain_threadmem.storage.urls import quoted, sqlite_file
+    from langchain_threadmem.storage.urls import sqlite_file, without_password
     from langchain_threadmem.transfer.backup import backup
 
     with progress_bar("backup") as update:
-        copy = backup(options.db, options.target, lambda table, done, total: update(done, total, table))
-    name, file = quoted(options.target), sqlite_file(options.target)
+        problems = backup(options.db, options.target, lambda table, done, total: update(done, total, table))
+    target, file = without_password(options.target), sqlite_file(options.target)
     size = None if file is None else _size(file)
     if options.json:
-        print_json({"ok": not copy.problems, "target": name[1:-1], "bytes": size, "problems": copy.problems})
-        return 1 if copy.problems else 0
-    print(f"copied to {name}" + ("" if size is None else f": {size:,} bytes"))
-    for problem in copy.problems:
+        print_json({"ok": not problems, "target": target, "bytes": size, "problems": problems})
+        return 1 if problems else 0
+    print(f"copied to {target!r}" + ("" if size is None else f": {size:,} bytes"))
+    for problem in problems:
         print(f"  {visible(problem)}")
-    return 1 if copy.problems else 0
+    return 1 if problems else 0
 
 
 def _size(path: Path) -> int:

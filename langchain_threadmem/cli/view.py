@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 
 def register(commands: Commands) -> None:
-    """Add the command."""
     view = add_command(
         commands,
         "view",
@@ -47,9 +46,10 @@ def register(commands: Commands) -> None:
     )
 
 
-def _view(options: argparse.Namespace) -> int:
+def _view(options: argparse.Namespace) -> None:
     if options.static is not None:
-        return _write(options)
+        _write(options)
+        return
     if options.only is not None:
         raise InputError(
             "--conversation is an option of --static FILE; add --static, or leave out --conversation"
@@ -60,21 +60,19 @@ def _view(options: argparse.Namespace) -> int:
     with open_memory(options, read_only=True) as system:
         open_writer = None if options.read_only else lambda: open_memory(options)
         serve(system, open_writer, port=options.port, browser=not options.no_browser, started=_started)
-    return 0
 
 
 def _started(url: str) -> None:
     print(f"{url}\nThe URL contains the token of the page. Ctrl-C ends the server.", flush=True)
 
 
-def _write(options: argparse.Namespace) -> int:
+def _write(options: argparse.Namespace) -> None:
     from langchain_threadmem.export import files
 
     with open_memory(options, read_only=True) as system:
         memory = conversation_of(system, options.only or _used_last(system))
         files.write_text(options.static, memory.export("html"))
     print(visible(f"{memory.conversation_id}: {options.static}"))
-    return 0
 
 
 def _used_last(system: MemorySystem) -> str:

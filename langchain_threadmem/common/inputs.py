@@ -1,12 +1,16 @@
-"""Values that callers pass: paths, times and numbers."""
+"""Values that callers pass: paths, times, numbers and callbacks."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeGuard
 
 from langchain_threadmem.errors import InputError
+
+Progress = Callable[[int, int], object]
+"""A callback of the steps done and of all steps."""
 
 
 def path_of(path: str | Path) -> Path:

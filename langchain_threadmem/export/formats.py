@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Unpack
+from typing import NamedTuple
 
 from langchain_threadmem.catalogue.queries import profile_of
 from langchain_threadmem.catalogue.verbs import title_of_conversation
@@ -13,25 +13,12 @@ from langchain_threadmem.export import json, page, text
 from langchain_threadmem.export.fine_tuning import to_fine_tuning
 from langchain_threadmem.export.graphml import to_graphml
 from langchain_threadmem.export.markdown import to_markdown
-from langchain_threadmem.export.text import MermaidOptions
 from langchain_threadmem.threads.select import ThreadedConversation
 from langchain_threadmem.threads.selectors import LinearNodeSelector, SemanticNodeSelector
 from langchain_threadmem.tree import graph, read
 from langchain_threadmem.tree.node import ConversationNode
 
 Nodes = Sequence[ConversationNode]
-
-
-def mermaid(history: Nodes, **options: Unpack[MermaidOptions]) -> str:
-    """The live nodes and their ancestors as a Mermaid diagram."""
-    return text.to_mermaid(graph.living(history), **options)
-
-
-def mermaid_parts(history: Nodes, **options: Unpack[MermaidOptions]) -> list[str]:
-    """The live nodes and their ancestors as Mermaid diagrams within the limits."""
-    return text.to_mermaid_parts(graph.living(history), **options)
-
-
 _FORMATS: dict[str, Callable[[Nodes], str]] = {
     "jsonl": json.to_jsonl,
     "jsonl_messages": json.to_jsonl_messages,

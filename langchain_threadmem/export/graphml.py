@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.messages.roles import role_of
 from langchain_threadmem.messages.text import visible
-from langchain_threadmem.storage.schema import State
 from langchain_threadmem.tree import graph
 from langchain_threadmem.tree.node import ConversationNode
 
@@ -45,7 +44,7 @@ def to_graphml(nodes: Sequence[ConversationNode]) -> str:
             "role": _as_text(role_of(node.message)),
             "text": _as_text(text_of(node.message)),
             "time": node.timestamp.isoformat(),
-            "state": State(node.state).name.lower(),
+            "state": node.state.label,
         }
         if node.parent_id is not None:
             values["parent"] = node.parent_id

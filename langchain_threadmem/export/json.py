@@ -32,6 +32,8 @@ from langchain_threadmem.tree.node import EPOCH, ConversationNode, MessageSummar
 VERSION = "1.0"
 MODES = {"linear": "linear", "graph": "graph", "threaded": "graph"}
 """The name that is written for a mode, by the names that documents may contain."""
+_STATES = {state.label: state for state in (State.LIVE, State.SUPERSEDED, State.ASIDE)}
+"""The states of nodes in documents; a purged node has no contents to write or to read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +67,6 @@ def to_json(
     nodes: Sequence[ConversationNode],
     *,
     mode: str = "linear",
-    created_at: datetime | None = None,
-    last_modified: datetime | None = None,
     metadata: Mapping[str, Any] | None = None,
     other: Writer | None = None,
 ) -> str:
@@ -75,8 +75,6 @@ def to_json(
     Args:
         nodes: All nodes of one conversation, in any order.
         mode: "linear" or "graph".
-        created_at: Time of the first message; by default the time of the oldest node.
-        last_modified: Time of the last change; by default the time of the newest node.
         metadata: Further metadata of the document, as JSON values.
         other: Writer of message parts that JSON cannot represent; without a writer, such parts are refused.
 
@@ -100,8 +98,8 @@ def to_json(
         "version": VERSION,
         "metadata": {
             **(metadata or {}),
-            "created_at": _iso(created_at or min(times, default=None)),
-            "last_modified": _iso(last_modified or max(times, default=None)),
+            "created_at": _iso(min(times, default=None)),
+            "last_modified": _iso(max(times, default=None)),
             "mode": _mode(mode),
             "total_messages": len(nodes),
         },
@@ -206,37 +204,6 @@ def to_jsonl_messages(nodes: Sequence[ConversationNode]) -> str:
     )
 
 
-def from_jsonl(text: str) -> list[list[BaseMessage]]:
-    """Read messages that `to_jsonl` or `to_jsonl_messages` wrote.
-
-    Args:
-        text: JSON Lines. A line `{"messages": [...]}` is one thread; all other lines together are one thread.
-
-    Returns:
-        The threads in the order of the text.
-
-    Raises:
-        InputError: A line has neither format; the error names the line.
-
-    Example:
-        >>> from_jsonl('{"role": "user", "content": "Hi"}')[0][0].text
-        'Hi'
-    """
-    threads: list[list[BaseMessage]] = []
-    single: list[BaseMessage] = []
-    for position, text_line in _lines(text):
-        record = as_object(loads(text_line, position), position)
-        if "messages" in record:
-            threads.append(
-                [message_from(item, item_position) for item_position, item in _items(record, position)]
-            )
-        else:
-            if not single:
-                threads.append(single)
-            single.append(message_from(record, position))
-    return threads
-
-
 def parse_conversation(text: str, *, index: int = 0) -> list[BaseMessage]:
     """Read one conversation from any common format of chat exports.
 
@@ -261,14 +228,16 @@ def parse_conversation(text: str, *, index: int = 0) -> list[BaseMessage]:
     if text.lstrip().startswith("["):
         records = [(f"element {n}", item) for n, item in enumerate(loads(text, "the text"), 1)]
     else:
-        records = [(position, loads(line, position)) for position, line in _lines(text)]
+        lines = [(f"line {n}", line) for n, line in enumerate(text.split("\n"), 1) if line.strip()]
+        records = [(position, loads(line, position)) for position, line in lines]
     conversations = [(at, item) for at, item in records if isinstance(item, dict) and "messages" in item]
     if not 0 <= index < max(len(conversations), 1):
         count = max(len(conversations), 1)
         raise InputError(f"there is no conversation {index!r}; choose from 0 to {count - 1}")
     if conversations:
         position, conversation = conversations[index]
-        records = _items(conversation, position)
+        items = as_list(conversation["messages"], f"'messages' of {position}")
+        records = [(f"{position}, message {n}", item) for n, item in enumerate(items, 1)]
     if not records:
         raise InputError("there are no messages; pass at least one message")
     messages = [message_from(item, position) for position, item in records]
@@ -296,7 +265,7 @@ def _node_record(node: ConversationNode, other: Writer | None) -> dict[str, Any]
     if body["data"] or TYPES.get(record["role"]) != body["type"]:
         record["message"] = body
     if node.state != State.LIVE:
-        record["state"] = State(node.state).name.lower()
+        record["state"] = node.state.label
     if node.superseded_by is not None:
         record["superseded_by"] = node.superseded_by
     if (placement := node.placement) is not None:
@@ -315,9 +284,9 @@ def _read_node(value: object, n: int) -> ConversationNode:
     for name, link in links.items():
         if not (type(link) is int and link > 0) and not (link is None and name != "id"):
             raise _corrupted(f"node number {n} has the {name} {link!r}, which is not a positive number")
-    state = record.get("state", "live")
-    if state not in [each.name.lower() for each in State]:
-        raise InputError(f"{where} has the state {state!r}; use live, superseded or aside")
+    state = record.get("state", State.LIVE.label)
+    if not isinstance(state, str) or state not in _STATES:
+        raise InputError(f"{where} has the state {state!r}; use {', '.join(_STATES)}")
     summary, time = record.get("summary"), record.get("timestamp")
     try:
         timestamp = EPOCH if time is None else zoned(datetime.fromisoformat(time))
@@ -332,7 +301,7 @@ def _read_node(value: object, n: int) -> ConversationNode:
         links["parent_id"],
         parsed,
         timestamp,
-        State[state.upper()],
+        _STATES[state],
         links["superseded_by"],
         _placement(record.get("placement"), where),
     )
@@ -419,13 +388,3 @@ def _mode(mode: object) -> str:
 def _iso(time: datetime | None) -> str | None:
     text = None if time is None else zoned(time).isoformat()
     return text[:-6] + "Z" if text and text.endswith("+00:00") else text
-
-
-def _lines(text: str) -> list[tuple[str, str]]:
-    lines = text.removeprefix("\ufeff").split("\n")
-    return [(f"line {n}", text_line) for n, text_line in enumerate(lines, 1) if text_line.strip()]
-
-
-def _items(record: dict[str, Any], position: str) -> list[tuple[str, Any]]:
-    items = as_list(record["messages"], f"'messages' of {position}")
-    return [(f"{position}, message {n}", item) for n, item in enumerate(items, 1)]

@@ -80,7 +80,7 @@ def _strand(layout: Layout, strand: Strand, nodes: Sequence[ConversationNode]) -
     if parent is not None:
         yield f"*Continues message {parent.id}.*"
     for node in nodes:
-        state = "" if node.state == State.LIVE else f" ({State(node.state).name.lower()})"
+        state = "" if node.state == State.LIVE else f" ({node.state.label})"
         time = "" if node.timestamp == EPOCH else f", {node.timestamp.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
         yield f"**{node.id} {_without_markup(label_of(node.message))}**{state}{time}"
         yield from _quotes(node.message)

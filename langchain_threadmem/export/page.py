@@ -15,7 +15,6 @@ from hashlib import sha256
 from importlib import resources
 from typing import NamedTuple
 
-from langchain_threadmem.errors import InputError
 from langchain_threadmem.export.layout import Layout
 from langchain_threadmem.messages.display import content_of, escape, label_of
 from langchain_threadmem.messages.roles import role_of
@@ -27,6 +26,8 @@ _LONG = 700
 """The length in characters beyond which a message is folded."""
 _MANY = 200
 """The number of messages beyond which all branches are initially closed."""
+_DRAWN = 200
+"""The maximum number of messages of a picture."""
 _PART = 40
 """The number of successive messages of a part."""
 _USER, _OTHER, _REPLACED, _DOUBTFUL, _ACTIVE = 1, 2, 4, 8, 16
@@ -173,22 +174,20 @@ def _rows(layout: Layout, active: int | None) -> str:
     return json.dumps(rows, separators=(",", ":"))
 
 
-def to_svg(nodes: Sequence[ConversationNode], *, max_nodes: int = 200, active: int | None = None) -> str:
+def to_svg(nodes: Sequence[ConversationNode], *, active: int | None = None) -> str:
     """Draw a conversation as an SVG picture: a column for each thread, a row for each message.
 
     Args:
         nodes: Nodes of one conversation, in any order; a node whose parent is missing becomes a root.
-        max_nodes: Maximum number of messages. The newest messages are drawn; the number of the others is
-            shown.
         active: Id of the tip of the active thread, which gets a ring.
 
     Returns:
-        An `<svg>` element with its own background, dark if the system is dark, so that the picture is
-        readable on light and dark pages. Human messages are drawn in full colour, answers in a pale colour,
-        other messages smaller. A message whose place is doubtful has a question mark and a dashed line.
+        An `<svg>` element with the newest 200 messages and the number of the others. It has its own
+        background, dark if the system is dark, so that it is readable on light and dark pages. Human messages
+        are drawn in full colour, answers in a pale colour, other messages smaller. A message whose place is
+        doubtful has a question mark and a dashed line.
 
     Raises:
-        InputError: `max_nodes` is not positive.
         InvalidGraphStateError: The nodes do not form a forest.
         NodeNotFoundError: `active` is not among the nodes.
 
@@ -197,10 +196,8 @@ def to_svg(nodes: Sequence[ConversationNode], *, max_nodes: int = 200, active: i
         >>> to_svg([ConversationNode(1, HumanMessage("Hello"))]).count("<circle")
         1
     """
-    if max_nodes < 1:
-        raise InputError(f"max_nodes is {max_nodes!r}; use 1 or more")
     layout = Layout(nodes, active)
-    drawn = layout.nodes[-max_nodes:]
+    drawn = layout.nodes[-_DRAWN:]
     hidden = len(layout.nodes) - len(drawn)
     # Columns are assigned to strands in the order of their first drawn message.
     strands = list(dict.fromkeys(layout.strand_of[node.id] for node in drawn))
@@ -248,7 +245,7 @@ def _article(node: ConversationNode, layout: Layout, titles: Sequence[str], *, a
     if node.superseded_by is not None:
         note = f'<a href="#n{node.superseded_by}"><small>replaced by {node.superseded_by}</small></a>'
     elif node.state != State.LIVE:
-        note = f"<small>{State(node.state).name.lower()}</small>"
+        note = f"<small>{node.state.label}</small>"
     about = f"<small>{escape(node.summary.title)}</small>" if node.summary else ""
     mark = "<mark>doubtful:</mark> " if doubtful else ""
     reason = (

@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
-from typing import NamedTuple, TypedDict
+from typing import NamedTuple, TypedDict, Unpack
 
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.export.layout import Layout, line_of
@@ -36,7 +36,17 @@ _MERMAID_PAIRS = re.compile(r"\$(?=\$)|(?<=\$)\$|:(?=fa-|\S*#)")
 
 
 class MermaidOptions(TypedDict, total=False):
-    """Options of `to_mermaid`."""
+    """Options of `to_mermaid` and `to_mermaid_parts`.
+
+    Attributes:
+        show_summaries: Show the title of a message's summary, if it has one, in place of the content.
+        max_content_length: Characters of the content to show; by default 60.
+        role: Show messages of this role only ("user" or "human", "assistant" or "ai", "system",
+            "tool", "function"), each below its nearest shown ancestor.
+        max_text_size: Maximum number of characters of a diagram; `None` for no limit. The default is
+            Mermaid's, 50,000, beyond which GitHub and Jupyter draw nothing.
+        max_edges: Maximum number of edges of a diagram; `None` for no limit. The default is Mermaid's, 500.
+    """
 
     show_summaries: bool
     max_content_length: int
@@ -45,28 +55,13 @@ class MermaidOptions(TypedDict, total=False):
     max_edges: int | None
 
 
-def to_mermaid(
-    nodes: Sequence[ConversationNode],
-    *,
-    show_summaries: bool = False,
-    max_content_length: int = 60,
-    role: str | None = None,
-    max_text_size: int | None = 50_000,
-    max_edges: int | None = 500,
-) -> str:
+def to_mermaid(nodes: Sequence[ConversationNode], **options: Unpack[MermaidOptions]) -> str:
     """Draw a conversation as a Mermaid flowchart.
 
     Args:
         nodes: Nodes of one conversation, in any order; a node whose parent is missing becomes a root.
-        show_summaries: Show the title of a message's summary, if it has one, in place of the content.
-        max_content_length: Characters of the content to show.
-        role: Show messages of this role only ("user" or "human", "assistant" or "ai", "system",
-            "tool", "function"), each below its nearest shown ancestor.
-        max_text_size: Maximum number of characters of the diagram; `None` for no limit. The default is
-            Mermaid's, 50,000, beyond which GitHub and Jupyter draw nothing. If the diagram would be larger,
-            it shows the newest messages and the number of the others; `to_mermaid_parts` shows all messages
-            in several diagrams.
-        max_edges: Maximum number of edges, with the same effect; Mermaid's default is 500.
+        **options: See `MermaidOptions`. If the diagram would exceed a limit, it shows the newest messages and
+            the number of the others; `to_mermaid_parts` shows all messages in several diagrams.
 
     Returns:
         `graph TD`, then a line for each node, each edge and the style of each node, and a text colour that
@@ -88,9 +83,9 @@ def to_mermaid(
             style 2 fill:#cdb4f6
             classDef default color:#26282c
     """
-    drawn = _drawn(nodes, show_summaries, max_content_length, role, max_text_size, max_edges)
+    drawn, limits = _drawn(nodes, **options)
     drawn.sort(key=attrgetter("id"))
-    hidden = _excess(drawn, max_text_size, max_edges)
+    hidden = _excess(drawn, limits)
     visible_nodes = drawn[hidden:]
     ids = {message.id for message in visible_nodes}
     lines = ["graph TD"]
@@ -102,24 +97,12 @@ def to_mermaid(
     return "\n".join([*lines, *([_INK] if drawn else [])])
 
 
-def to_mermaid_parts(
-    nodes: Sequence[ConversationNode],
-    *,
-    show_summaries: bool = False,
-    max_content_length: int = 60,
-    role: str | None = None,
-    max_text_size: int | None = 50_000,
-    max_edges: int | None = 500,
-) -> list[str]:
+def to_mermaid_parts(nodes: Sequence[ConversationNode], **options: Unpack[MermaidOptions]) -> list[str]:
     """Draw a whole conversation as Mermaid flowcharts, each within the limits.
 
     Args:
         nodes: Nodes of one conversation, in any order; a node whose parent is missing becomes a root.
-        show_summaries: As for `to_mermaid`.
-        max_content_length: As for `to_mermaid`.
-        role: As for `to_mermaid`.
-        max_text_size: Maximum number of characters of a diagram; `None` for no limit.
-        max_edges: Maximum number of edges of a diagram; `None` for no limit.
+        **options: See `MermaidOptions`.
 
     Returns:
         The diagrams; a single diagram if the conversation fits. Successive messages are drawn in the same
@@ -143,11 +126,9 @@ def to_mermaid_parts(
             style part1n2 fill:#e0e0e0
             classDef default color:#26282c
     """
-    drawn = _drawn(nodes, show_summaries, max_content_length, role, max_text_size, max_edges)
+    drawn, limits = _drawn(nodes, **options)
     part_of: dict[int, int] = {}
     parts: list[list[_Drawn]] = [[]]
-    most_text = math.inf if max_text_size is None else max_text_size - _FRAME
-    most_edges = math.inf if max_edges is None else max_edges
     text, edges = 0, 0
     for message in drawn:
         for attempt in range(2):
@@ -155,11 +136,11 @@ def to_mermaid_parts(
             away = parent is not None and part_of[parent] < len(parts)
             # Stubs are counted for each message, although messages below the same node share a stub.
             size = _size(message[2:]) + (_STUB if away else 0)
-            if text + size <= most_text and edges + (parent is not None) <= most_edges:
+            if text + size <= limits.text - _FRAME and edges + (parent is not None) <= limits.edges:
                 break
             if attempt or not parts[-1]:
                 raise InputError(
-                    f"max_text_size={max_text_size!r} and max_edges={max_edges!r} are too small for message "
+                    f"max_text_size={limits.text} and max_edges={limits.edges} are too small for message "
                     f"{message.id}; use larger limits, or a smaller max_content_length"
                 )
             parts.append([])
@@ -189,21 +170,22 @@ def _part(part: Sequence[_Drawn], number: int, part_of: Mapping[int, int]) -> st
 
 def _drawn(
     nodes: Sequence[ConversationNode],
-    show_summaries: bool,
-    max_content_length: int,
-    role: str | None,
-    max_text_size: int | None,
-    max_edges: int | None,
-) -> list[_Drawn]:
-    """The shown messages, each after its parent."""
+    *,
+    show_summaries: bool = False,
+    max_content_length: int = 60,
+    role: str | None = None,
+    max_text_size: int | None = 50_000,
+    max_edges: int | None = 500,
+) -> tuple[list[_Drawn], _Limits]:
+    """The shown messages, each after its parent, and the limits of a diagram."""
     if role is not None and not (isinstance(role, str) and role in TYPES):
         raise InputError(f"unknown role {role!r}; use one of {', '.join(TYPES)}")
-    limits = {
+    numbers = {
         "max_content_length": max_content_length,
         "max_text_size": max_text_size,
         "max_edges": max_edges,
     }
-    for name, limit in limits.items():
+    for name, limit in numbers.items():
         if limit is not None and (not hasattr(limit, "__index__") or limit < 0):
             raise InputError(f"{name} is {limit!r}; use an integer of 0 or more")
     layout = Layout(nodes)
@@ -224,7 +206,10 @@ def _drawn(
         dashed = ",stroke-dasharray:5 5" if node.state == State.SUPERSEDED else ""
         style = f"    style {node.id} fill:{_FILLS.get(speaker, '#e0e0e0')}{dashed}"
         drawn.append(_Drawn(node.id, parent, label, edge, style))
-    return drawn
+    return drawn, _Limits(
+        math.inf if max_text_size is None else max_text_size,
+        math.inf if max_edges is None else max_edges,
+    )
 
 
 class _Drawn(NamedTuple):
@@ -237,10 +222,16 @@ class _Drawn(NamedTuple):
     style: str
 
 
-def _excess(drawn: Sequence[_Drawn], max_text_size: int | None, max_edges: int | None) -> int:
+class _Limits(NamedTuple):
+    """The maximum numbers of characters and of edges of a diagram; infinity for no limit."""
+
+    text: float
+    edges: float
+
+
+def _excess(drawn: Sequence[_Drawn], limits: _Limits) -> int:
     """The number of oldest messages to leave out, so that the diagram stays within its limits."""
-    room = math.inf if max_text_size is None else max_text_size - _FRAME
-    edges = math.inf if max_edges is None else max_edges
+    room, edges = limits.text - _FRAME, limits.edges
     for number, message in zip(range(len(drawn), 0, -1), reversed(drawn), strict=True):
         room -= _size(message[2:])
         edges -= message.parent is not None
@@ -305,7 +296,7 @@ def to_outline(nodes: Sequence[ConversationNode]) -> str:
     def draw(node: ConversationNode | None, margin: str, hook: str = "") -> None:
         mark = f"{hook}● "
         while node is not None:
-            note = "" if node.state == State.LIVE else f" ({State(node.state).name.lower()})"
+            note = "" if node.state == State.LIVE else f" ({node.state.label})"
             lines.append(f"{margin[: len(margin) - len(hook)]}{mark}{line_of(node, _OUTLINE_WIDTH)}{note}")
             branches, node = layout.fork(node)
             for branch in branches:

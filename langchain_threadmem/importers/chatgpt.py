@@ -8,7 +8,7 @@ names them, and their bytes are in files beside `conversations.json`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -22,7 +22,7 @@ from langchain_core.messages import (
 )
 
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.importers.chats import Chat, Chats, Entry, seconds, text_or_none
+from langchain_threadmem.importers.chats import Chat, Chats, Entry, joined, seconds, text_or_none
 from langchain_threadmem.importers.source import Source, chats_of_items
 from langchain_threadmem.messages.records import as_list, as_object
 from langchain_threadmem.storage.schema import State
@@ -78,18 +78,18 @@ def _entries(nodes: Nodes, with_message: Nodes, position: str) -> list[Entry]:
 
 
 def _parent(nodes: Nodes, key: str) -> str | None:
-    """The nearest ancestor with a message; the search ends at a circle."""
-    ancestor = text_or_none(nodes[key].get("parent"))
+    """The nearest ancestor with a message."""
+    above = _ancestors(key, lambda name: text_or_none(nodes[name].get("parent")) if name in nodes else None)
+    return next((name for name in above if name not in nodes or nodes[name].get("message")), None)
+
+
+def _ancestors(key: str, parent_of: Callable[[str], str | None]) -> Iterator[str]:
+    """The ancestors of a node, up to a root or a circle."""
     visited = {key}
-    while (
-        ancestor is not None
-        and ancestor in nodes
-        and not nodes[ancestor].get("message")
-        and ancestor not in visited
-    ):
-        visited.add(ancestor)
-        ancestor = text_or_none(nodes[ancestor].get("parent"))
-    return ancestor
+    while (parent := parent_of(key)) is not None and parent not in visited:
+        yield parent
+        visited.add(parent)
+        key = parent
 
 
 def _role(message: Mapping[str, Any]) -> str:
@@ -109,17 +109,10 @@ def _calls(with_message: Nodes, parents: Mapping[str, str | None]) -> dict[str, 
     for key, node in with_message.items():
         if _role(node["message"]) != "tool":
             continue
-        ancestor: Any = parents[key]
-        visited = {key}
-        while (
-            ancestor in with_message
-            and ancestor not in visited
-            and _role(with_message[ancestor]["message"]) == "tool"
-        ):
-            visited.add(ancestor)
-            ancestor = parents[ancestor]
-        if ancestor in with_message and _is_call(with_message[ancestor]["message"]):
-            calls[key] = calls[ancestor] = ancestor
+        above = (name for name in _ancestors(key, parents.get) if name in with_message)
+        asking = next((name for name in above if _role(with_message[name]["message"]) != "tool"), None)
+        if asking is not None and _is_call(with_message[asking]["message"]):
+            calls[key] = calls[asking] = asking
     return calls
 
 
@@ -189,10 +182,7 @@ def _content(content: Any) -> str | list[Any]:
         return content if isinstance(content, str) else ""
     if "parts" in content:
         content_parts = as_list(content["parts"] or [], "'parts' of a message")
-        blocks = [block for item in content_parts for block in _blocks(item)]
-        if all(block["type"] == "text" for block in blocks):
-            return "\n\n".join(block["text"] for block in blocks)
-        return blocks
+        return joined([block for item in content_parts for block in _blocks(item)])
     if isinstance(content.get("thoughts"), list):
         return [
             {"type": "reasoning", "reasoning": str(thought.get("content") or thought.get("summary") or "")}

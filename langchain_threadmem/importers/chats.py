@@ -84,9 +84,9 @@ class Chat:
     goes_on: bool = False
 
 
-def chat_of(position: str, name: str, entries: Sequence[Entry], title: str | None = None) -> Chat:
-    """A conversation whose messages were read."""
-    return Chat(position, name, [entry.id for entry in entries], lambda: entries, title)
+def chat_of(position: str, name: str, entries: Sequence[Entry], **others: Any) -> Chat:
+    """A conversation whose messages were read, with other fields of `Chat`."""
+    return Chat(position, name, [entry.id for entry in entries], lambda: entries, **others)
 
 
 class Bad(NamedTuple):
@@ -195,3 +195,10 @@ def seconds(value: object, position: str) -> float | None:
 def text_or_none(value: object) -> str | None:
     """A title or a name as text that a database can store; `None` for other values and empty text."""
     return storable(value).strip() or None if isinstance(value, str) else None
+
+
+def joined(blocks: list[dict[str, Any]]) -> str | list[Any]:
+    """Content blocks as the content of a message: their joined text, if all blocks are text."""
+    if all(block["type"] == "text" for block in blocks):
+        return "\n\n".join(block["text"] for block in blocks)
+    return blocks

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.importers.chats import Chat, Chats, Entry, seconds, text_or_none
+from langchain_threadmem.importers.chats import Chat, Chats, Entry, chat_of, joined, seconds, text_or_none
 from langchain_threadmem.importers.source import Source, chats_of_items
 from langchain_threadmem.messages.records import as_list, as_object
 from langchain_threadmem.storage.schema import State
@@ -44,14 +44,13 @@ def _chat(record: dict[str, Any], position: str) -> Chat:
         entries += _entries(
             message, message_position, message.get(_PARENT) if _PARENT in message else previous
         )
-    return Chat(
+    return chat_of(
         position,
         name,
-        [entry.key for entry in entries],
-        lambda: entries,
-        text_or_none(record.get("name")),
-        text_or_none(record.get("current_leaf_message_uuid")),
-        seconds(record.get("created_at"), position),
+        entries,
+        title=text_or_none(record.get("name")),
+        tip=text_or_none(record.get("current_leaf_message_uuid")),
+        created=seconds(record.get("created_at"), position),
     )
 
 
@@ -131,13 +130,13 @@ def _message(sender: str, part: _Part, files: Record) -> BaseMessage:
         call, result = part.result
         output = result.get("content") or ""
         return ToolMessage(
-            _joined([_block(block) for block in output]) if isinstance(output, list) else str(output),
+            joined([_block(block) for block in output]) if isinstance(output, list) else str(output),
             tool_call_id=call,
             name=text_or_none(result.get("name")),
             status="error" if result.get("is_error") else "success",
             additional_kwargs=files,
         )
-    content = _joined([_block(block) for block in part.blocks])
+    content = joined([_block(block) for block in part.blocks])
     if sender == "human":
         return HumanMessage(content, additional_kwargs=files)
     calls = [
@@ -158,10 +157,3 @@ def _block(block: Any) -> Record:
     if isinstance(block, dict) and block.get("type") == "thinking":
         return {"type": "reasoning", "reasoning": str(block.get("thinking") or "")}
     return {"type": "non_standard", "value": block}
-
-
-def _joined(blocks: list[Record]) -> Any:
-    """The joined text, if all blocks are text; otherwise the blocks."""
-    if all(block["type"] == "text" for block in blocks):
-        return "\n\n".join(block["text"] for block in blocks)
-    return blocks

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from functools import partial
-
-from langchain_core.messages import BaseMessage
-
 from langchain_threadmem.errors import InputError, InvalidGraphStateError
 from langchain_threadmem.export.json import read_document
-from langchain_threadmem.importers.chats import Bad, Chat, Chats, Entry, text_or_none
+from langchain_threadmem.importers.chats import Bad, Chat, Chats, Entry, chat_of, text_or_none
 from langchain_threadmem.importers.json_items import object_of
 from langchain_threadmem.importers.source import Source
 from langchain_threadmem.tree.node import EPOCH, ConversationNode
@@ -35,15 +31,13 @@ def _chat(value: object, position: str, name: str) -> Chat:
     document = read_document(value)
     if document.nodes and document.nodes[-1].id > HIGHEST_ID:
         raise InputError(f"the node id {document.nodes[-1].id} is too high; use ids up to {HIGHEST_ID}")
-    entries = [_entry(node) for node in document.nodes]
     tip = document.metadata.get("tip")
-    return Chat(
+    return chat_of(
         position,
         text_or_none(document.metadata.get("conversation_id")) or name,
-        [entry.id for entry in entries],
-        lambda: entries,
-        text_or_none(document.metadata.get("title")),
-        str(tip) if isinstance(tip, int) else None,
+        [_entry(node) for node in document.nodes],
+        title=text_or_none(document.metadata.get("title")),
+        tip=str(tip) if isinstance(tip, int) else None,
     )
 
 
@@ -51,7 +45,7 @@ def _entry(node: ConversationNode) -> Entry:
     return Entry(
         str(node.id),
         None if node.parent_id is None else str(node.parent_id),
-        partial(_message, node),
+        lambda: node.message,
         None if node.timestamp == EPOCH else node.timestamp.timestamp(),
         node.message.id or f"node-{node.id}",
         node.state,
@@ -60,7 +54,3 @@ def _entry(node: ConversationNode) -> Entry:
         node.placement,
         node.id,
     )
-
-
-def _message(node: ConversationNode) -> BaseMessage:
-    return node.message

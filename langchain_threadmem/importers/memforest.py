@@ -6,7 +6,6 @@ Summaries are not imported; `MemorySystem.summarize_session` writes new summarie
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from itertools import groupby
@@ -19,7 +18,7 @@ from langchain_threadmem.errors import InputError
 from langchain_threadmem.importers.chats import Bad, Chats, Entry, chat_of, seconds, text_or_none
 from langchain_threadmem.importers.json_items import object_of
 from langchain_threadmem.importers.source import Source
-from langchain_threadmem.messages.records import as_object
+from langchain_threadmem.messages.records import as_object, loads
 from langchain_threadmem.units.unit import message_from
 
 _UNITS, _MEMBERS, _LINKS = "memory_units", "session_unit_membership", "mu_sequence_edges"
@@ -102,10 +101,9 @@ def _chat(name: str, units: Iterable[Unit]) -> Chats:
 def _message(unit: Unit) -> BaseMessage:
     metadata, position = unit.get("metadata") or {}, f"unit {unit['id']!r}"
     if isinstance(metadata, str):
-        try:
-            metadata = json.loads(metadata)
-        except ValueError as error:
-            raise InputError(f"the metadata of {position} is not JSON: {error}") from error
+        metadata = loads(metadata, f"the metadata of {position}")
     if not isinstance(unit.get("content"), str):
         raise InputError(f"{position} has the content {unit.get('content')!r:.80}, which is not text")
-    return message_from(unit["content"], str(unit.get("source") or "ai"), as_object(metadata, f"{position}"))
+    return message_from(
+        unit["content"], str(unit.get("source") or "ai"), as_object(metadata, f"the metadata of {position}")
+    )

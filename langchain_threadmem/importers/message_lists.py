@@ -9,7 +9,7 @@ so that a later import of a longer list adds the new messages only.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -41,28 +41,25 @@ _TIMES = ("timestamp", "created_at", "create_time", "created")
 
 def is_item(value: object) -> bool:
     """Whether an item of a JSON file is a message, or a conversation with messages."""
-    if isinstance(value, dict) and "messages" in value:
-        value = value["messages"]
-    if isinstance(value, list):
-        return bool(value) and is_message(value[0])
-    return is_message(value)
+    first = _first_message(value)
+    return (
+        isinstance(first, dict)
+        and any(str(first.get(name)) in (*TYPES, "developer") for name in ("role", "type"))
+        and not {"content", "text", "data", "tool_calls"}.isdisjoint(first)
+    )
 
 
 def is_langchain_item(value: object) -> bool:
     """Whether an item of a JSON file is a message of `messages_to_dict`, or a list of such messages."""
-    if isinstance(value, dict) and "messages" in value:
-        value = value["messages"]
-    first = value[0] if isinstance(value, list) and value else value
+    first = _first_message(value)
     return isinstance(first, dict) and "type" in first and isinstance(first.get("data"), dict)
 
 
-def is_message(value: object) -> bool:
-    """Whether a value is a message with a role and content."""
-    return (
-        isinstance(value, dict)
-        and any(str(value.get(name)) in (*TYPES, "developer") for name in ("role", "type"))
-        and not {"content", "text", "data", "tool_calls"}.isdisjoint(value)
-    )
+def _first_message(item: Any) -> Any:
+    """The first message of a conversation or of a list; otherwise the item itself."""
+    if isinstance(item, dict) and "messages" in item:
+        item = item["messages"]
+    return item[0] if isinstance(item, list) and item else item
 
 
 def chats(source: Source) -> Chats:
@@ -118,7 +115,9 @@ class List:
             InputError: The record is not a message.
         """
         makers: list[Callable[[], BaseMessage]]
-        record = _normalized(record, position)
+        record = as_object(record, position)
+        if record.get("role") == "developer":  # The name of the role in newer messages of OpenAI.
+            record = {**record, "role": "system"}
         if later and not _has_results(record):
             makers = [partial(_message, record, position)]
         else:
@@ -137,7 +136,7 @@ class List:
     def pieces(self) -> Iterator[Chat]:
         """The entries since the last piece as a chat, if there are any."""
         if self.entries:
-            yield replace(chat_of(self._where, self.name, self.entries), goes_on=self._goes_on)
+            yield chat_of(self._where, self.name, self.entries, goes_on=self._goes_on)
             self.entries, self._keys, self._where, self._goes_on = [], set(), "", True
 
 
@@ -151,7 +150,7 @@ def _conversation(value: Any, name: str, position: str) -> Chat:
     if not messages.entries:
         raise InputError(f"{position} has no messages")
     title = text_or_none(record.get("title")) or text_or_none(record.get("name"))
-    return chat_of(position, messages.name, messages.entries, title)
+    return chat_of(position, messages.name, messages.entries, title=title)
 
 
 def _number(position: str) -> str:
@@ -166,14 +165,6 @@ def _name(record: dict[str, Any], fields: tuple[str, ...]) -> str | None:
 def _own_id(record: dict[str, Any]) -> str | None:
     data = record.get("data")
     return text_or_none((data if isinstance(data, dict) else record).get("id"))
-
-
-def _normalized(value: Any, position: str) -> dict[str, Any]:
-    """Convert a record to the form of OpenAI's newer messages."""
-    record = as_object(value, position)
-    if record.get("role") == "developer":
-        record = {**record, "role": "system"}
-    return record
 
 
 def _has_results(record: dict[str, Any]) -> bool:

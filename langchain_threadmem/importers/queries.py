@@ -11,13 +11,13 @@ from sqlalchemy import bindparam, select
 from langchain_threadmem.catalogue import queries as catalogue
 from langchain_threadmem.catalogue.queries import Profile
 from langchain_threadmem.errors import InputError
+from langchain_threadmem.importers.chats import Entry
 from langchain_threadmem.storage import node_keys
 from langchain_threadmem.storage.schema import State, node, segment
 from langchain_threadmem.storage.statements import Conn, Statement
-from langchain_threadmem.tree import copying, nodes, placements, trees
+from langchain_threadmem.tree import nodes, placements, trees
 from langchain_threadmem.tree.append import NodeWriter
-from langchain_threadmem.tree.copying import Saved
-from langchain_threadmem.tree.node import MessageSummary, Placement
+from langchain_threadmem.tree.node import Placement
 from langchain_threadmem.tree.nodes import STORED
 
 _MESSAGES = Statement(
@@ -39,19 +39,12 @@ class Place(NamedTuple):
 
 
 class NewNode(NamedTuple):
-    """A node to be written, with the fields of `importers.chats.Entry` and the encoded message."""
+    """An entry to be written as a node, with the role, the encoded body and the time of its message."""
 
-    key: str
-    parent: str | None
-    message: str
+    entry: Entry
     role: str
     body: str
     created: float
-    state: State
-    superseded_by: str | None
-    summary: MessageSummary | None
-    placement: Placement | None
-    number: int | None
 
 
 class NewNodes(NamedTuple):
@@ -101,12 +94,16 @@ def add(conn: Conn, owner: str, chats: Iterable[NewNodes]) -> Added:
         tree = trees.find_or_create(conn, owner, chat.name, chat.created)
         trees.lock(conn, tree)
         head = trees.head(conn, tree)
+        added = _write(conn, tree, head, chat)
+        messages += added
         if head.next_seq == 1:
-            messages += _fill(conn, tree, chat)
             catalogue.put_profile(conn, tree, chat.profile)
             conversations += 1
-        else:
-            messages += _extend(conn, tree, head, chat)
+            continue
+        if chat.profile.title and (profile := catalogue.profile_of(conn, tree)).title is None:
+            catalogue.put_profile(conn, tree, profile._replace(title=chat.profile.title))
+        if added:
+            _mark(conn, tree, is_sorted=False)
     return Added(conversations, messages)
 
 
@@ -141,87 +138,75 @@ def _places(conn: Conn, tree: int) -> dict[str, Place]:
     return {message: Place(key, seq) for message, key, seq, _ in rows}
 
 
-def _fill(conn: Conn, tree: int, chat: NewNodes) -> int:
-    numbers = {new.key: new.number or number for number, new in enumerate(chat.nodes, 1)}
-    saved = [
-        Saved(
-            numbers[new.key],
-            numbers.get(new.parent or ""),
-            new.message,
-            new.role,
-            new.body,
-            new.created,
-            int(new.state),
-            numbers.get(new.superseded_by or ""),
-            new.summary,
-            _renumbered(new.placement, numbers),
+def _write(conn: Conn, tree: int, head: trees.Head, chat: NewNodes) -> int:
+    """Write the nodes of a conversation that are not stored yet; returns their number."""
+    stored = _places(conn, tree)
+    if stored and not any(id in stored for id in (*chat.ids.values(), *(n.entry.parent for n in chat.nodes))):
+        raise InputError(
+            f"{chat.where} is conversation {chat.name!r}, and there is another conversation of this name; "
+            "import the file for another owner, or rename the file"
         )
-        for new in chat.nodes
-    ]
-    live = [row.seq for row in saved if row.state == State.LIVE]
-    tip = numbers.get(chat.tip or "", live[-1] if live else saved[-1].seq if saved else 0)
-    copying.restore(conn, tree, saved, tip)
-    return len(saved)
+    new_nodes = [new for new in chat.nodes if new.entry.id not in stored]
+    keys, seqs = _stored_entries(stored, chat.ids)
+    is_new = head.next_seq == 1
+    for seq, (entry, *_) in enumerate(new_nodes, head.next_seq):
+        seqs[entry.key] = entry.number if is_new and entry.number is not None else seq
+    writer = NodeWriter(conn, tree, head)
+    for entry, role, body, created in new_nodes:
+        keys[entry.key] = writer.add(
+            keys.get(entry.parent or ""),
+            seqs.get(entry.parent or ""),
+            entry.id,
+            role,
+            body,
+            created,
+            int(entry.state),
+            seqs.get(entry.superseded_by or ""),
+            seq=seqs[entry.key],
+        )
+    writer.flush()
+    for entry, *_ in new_nodes:
+        if entry.summary is not None:
+            nodes.put_summary(conn, tree, keys[entry.key], entry.id, entry.summary)
+    placements.put(
+        conn,
+        [
+            (keys[entry.key], entry.id, _renumbered(entry.placement, seqs))
+            for entry, *_ in new_nodes
+            if entry.placement is not None
+        ],
+    )
+    live = [new for new in new_nodes if new.entry.state == State.LIVE]
+    systems = {seqs[new.entry.key]: keys[new.entry.key] for new in live if new.role == "system"}
+    tip = head.tip
+    # A thread that was continued here stays the active thread.
+    if is_new or tip in {stored[id].key for id in chat.ids.values() if id in stored}:
+        ends = live or (new_nodes if is_new else [])
+        tip = keys.get(chat.tip or "", keys[ends[-1].entry.key] if ends else tip)
+    trees.settle(conn, tree, tip, systems[max(systems)] if systems else head.system)
+    return len(new_nodes)
 
 
-def _renumbered(placement: Placement | None, numbers: Mapping[str, int]) -> Placement | None:
+def _stored_entries(
+    stored: Mapping[str, Place], ids: Mapping[str, str]
+) -> tuple[dict[str, int], dict[str, int]]:
+    """The keys and the numbers of the nodes of stored messages, by the keys of their entries.
+
+    They are also given by the ids of messages, since the first entry of a later piece of a list has the id of
+    a message of the piece before as its parent.
+    """
+    places = {**stored, **{entry_key: stored[id] for entry_key, id in ids.items() if id in stored}}
+    return (
+        {name: place.key for name, place in places.items()},
+        {name: place.seq for name, place in places.items()},
+    )
+
+
+def _renumbered(placement: Placement, numbers: Mapping[str, int]) -> Placement:
     """A placement whose candidates are stored nodes; `numbers` has their numbers by the keys of entries."""
-    if placement is None:
-        return None
     chances = [
         (None if candidate is None else numbers[str(candidate)], chance)
         for candidate, chance in placement.chances
         if candidate is None or str(candidate) in numbers
     ]
     return replace(placement, chances=chances)
-
-
-def _extend(conn: Conn, tree: int, head: trees.Head, chat: NewNodes) -> int:
-    stored = _places(conn, tree)
-    if stored and not any(id in stored for id in (*chat.ids.values(), *(n.parent for n in chat.nodes))):
-        raise InputError(
-            f"{chat.where} is conversation {chat.name!r}, and there is another conversation of this name; "
-            "import the file for another owner, or rename the file"
-        )
-    writer = NodeWriter(conn, tree, head)
-    places = dict(stored)
-    system, tip = head.system, head.tip
-    is_imported = tip in {stored[id].key for id in chat.ids.values() if id in stored}
-    added = []
-    for new in chat.nodes:
-        if new.message in stored:
-            continue  # Another import has written the message since.
-        parent = places.get(chat.ids.get(new.parent or "", new.parent or ""))
-        successor = places.get(chat.ids.get(new.superseded_by or "", ""))
-        key = writer.add(
-            None if parent is None else parent.key,
-            None if parent is None else parent.seq,
-            new.message,
-            new.role,
-            new.body,
-            new.created,
-            int(new.state),
-            None if successor is None else successor.seq,
-        )
-        places[new.message] = Place(key, writer.newest)
-        added.append((key, new))
-    writer.flush()
-    numbers = {key: places[id].seq for key, id in chat.ids.items() if id in places}
-    for key, new in added:
-        if new.summary is not None:
-            nodes.put_summary(conn, tree, key, new.message, new.summary)
-        if (placement := _renumbered(new.placement, numbers)) is not None:
-            placements.put(conn, [(key, new.message, placement)])
-        if new.role == "system" and new.state == State.LIVE:
-            system = key
-    # A thread that was continued here stays the active thread.
-    if is_imported:
-        live = [key for key, new in added if new.state == State.LIVE]
-        file_tip = places.get(chat.ids.get(chat.tip or "", ""))
-        tip = file_tip.key if file_tip is not None else live[-1] if live else tip
-    trees.settle(conn, tree, tip, system)
-    if chat.profile.title and (profile := catalogue.profile_of(conn, tree)).title is None:
-        catalogue.put_profile(conn, tree, profile._replace(title=chat.profile.title))
-    if added:
-        _mark(conn, tree, is_sorted=False)
-    return len(added)

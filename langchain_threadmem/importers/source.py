@@ -90,7 +90,6 @@ class Source:
             raise PersistenceError(f"Cannot read {str(self._path)!r}: {error}") from error
 
     def close(self) -> None:
-        """Close the file."""
         self._stack.close()
 
     def _open_database(self) -> sqlite3.Connection:

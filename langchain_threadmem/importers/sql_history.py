@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from itertools import groupby
 from operator import itemgetter
 
@@ -10,6 +9,7 @@ from langchain_threadmem.errors import InputError
 from langchain_threadmem.importers.chats import PIECE_SIZE, Bad, Chats, text_or_none
 from langchain_threadmem.importers.message_lists import List
 from langchain_threadmem.importers.source import Source
+from langchain_threadmem.messages.records import loads
 
 _COLUMNS = {"id", "session_id", "message"}
 
@@ -33,7 +33,7 @@ def _chats_of(source: Source, table: str) -> Chats:
     quoted = '"' + table.replace('"', '""') + '"'
     rows = source.rows(f"SELECT session_id, id, message FROM {quoted} ORDER BY session_id, id")
     for session, of_session in groupby(rows, itemgetter(0)):
-        name = text_or_none(str(session))
+        name = None if session is None else text_or_none(str(session))
         if name is None:
             yield Bad(f"table {table!r} has messages without a session_id")
             continue
@@ -41,16 +41,9 @@ def _chats_of(source: Source, table: str) -> Chats:
         for _, number, text in of_session:
             position = f"row {number} of table {table!r}"
             try:
-                messages.add(_parsed(text, position), position)
+                messages.add(loads(str(text), position), position)
             except InputError as error:
                 yield Bad(str(error))
             if len(messages.entries) >= PIECE_SIZE:
                 yield from messages.pieces()
         yield from messages.pieces()
-
-
-def _parsed(text: object, position: str) -> object:
-    try:
-        return json.loads(str(text))
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{position} is not JSON: {error}") from error

@@ -7,12 +7,13 @@ With `sort=True` the linear conversations of the file are then sorted into threa
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
 from langchain_threadmem.catalogue.queries import Profile
+from langchain_threadmem.common.inputs import Progress
 from langchain_threadmem.engine.flow import Call, Flow, Sql
 from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import InputError, ThreadMemError
@@ -32,8 +33,6 @@ MESSAGES_AT_ONCE = 2_000
 """The number of messages after which a batch ends: about 0.2 s of work, and one transaction."""
 PROBLEMS = 100
 """The number of problems that a report describes."""
-
-Progress = Callable[[int, int], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,21 +222,7 @@ def _nodes_of(
         check_name("a message id", entry.id)
         message = entry.make()
         assert entry.time is not None
-        nodes.append(
-            NewNode(
-                entry.key,
-                entry.parent,
-                entry.id,
-                message.type,
-                encode(message, write),
-                entry.time,
-                entry.state,
-                entry.superseded_by,
-                entry.summary,
-                entry.placement,
-                entry.number,
-            )
-        )
+        nodes.append(NewNode(entry, message.type, encode(message, write), entry.time))
     return NewNodes(
         chat.where,
         chat.name,

@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from langchain_threadmem.common.inputs import Progress
 from langchain_threadmem.engine.flow import Call, Flow, Sql, run
 from langchain_threadmem.engine.runtime import Component, Runtime, TreeCache
 from langchain_threadmem.index import vectors as embeddings
@@ -49,7 +50,6 @@ LONGEST_TURN = 32
 """The number of messages before an answer among which its tool calls are found."""
 _BEFORE_ANSWER = ("human", "system")
 """The types of messages after which an answer has no tool calls."""
-Progress = Callable[[int, int], None]
 
 
 class EmbeddingQueue(Component):

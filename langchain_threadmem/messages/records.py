@@ -82,7 +82,7 @@ def _tool_call(value: object, position: str) -> dict[str, Any]:
     return {"name": function.get("name"), "args": arguments, "id": call.get("id"), "type": "tool_call"}
 
 
-def loads(text: str, position: str) -> Any:
+def loads(text: str | bytes, position: str) -> Any:
     """Parse JSON, or raise an `InputError` that names the position."""
     try:
         return json.loads(text)

@@ -371,3 +371,8 @@ class State(IntEnum):
     """A summary or a notice in a list of messages: not part of the conversation."""
     PURGED = 3
     """Erased: only the number remains, so that it is never reused; no reader returns the node."""
+
+    @property
+    def label(self) -> str:
+        """The name for people and in documents."""
+        return self.name.lower()

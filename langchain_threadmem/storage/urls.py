@@ -104,12 +104,17 @@ def parse_url(url: str | Path | None) -> URL | tuple[Path | None, str]:
     return path, str(parsed.query.get("synchronous", "NORMAL"))
 
 
-def quoted(database: str) -> str:
-    """A database in quotes, without its password.
+def without_password(database: str | Path) -> str:
+    """A database as it may be shown: a URL without its password, or a path.
 
     Example:
-        >>> quoted("postgresql://ada:secret@host/chats")
-        "'postgresql://ada:***@host/chats'"
+        >>> without_password("postgresql://ada:secret@host/chats"), without_password("memory.db")
+        ('postgresql://ada:***@host/chats', 'memory.db')
     """
     location = parse_url(database)
-    return repr(location.render_as_string() if isinstance(location, URL) else str(location[0]))
+    return location.render_as_string() if isinstance(location, URL) else str(location[0])
+
+
+def quoted(database: str | Path) -> str:
+    """A database in quotes, without its password."""
+    return repr(without_password(database))

@@ -16,11 +16,11 @@ from uuid import uuid4
 
 from langchain_core.messages import AIMessage, BaseMessage
 
+from langchain_threadmem.common.inputs import Progress
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.index import removal as index_removal
 from langchain_threadmem.index import watermarks
-from langchain_threadmem.index.embed import Progress
 from langchain_threadmem.index.removal import Removed
 from langchain_threadmem.messages.codec import decode_stored, text_of
 from langchain_threadmem.messages.roles import source_of

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 
 from langchain_threadmem.errors import InputError
@@ -14,24 +12,11 @@ from langchain_threadmem.storage.urls import sqlite_file
 from langchain_threadmem.transfer.convert import Progress, convert, is_folder
 
 
-@dataclass(frozen=True, slots=True)
-class Backup:
-    """The result of `backup`.
-
-    Attributes:
-        target: The file, the folder or the URL of the copy.
-        problems: The faults of the copied database file, one sentence each; empty if there are none.
-    """
-
-    target: str
-    problems: Sequence[str] = ()
-
-
 def backup(
     source: str | Path,
     target: str | Path,
     progress: Progress = lambda activity, done, total: None,
-) -> Backup:
+) -> list[str]:
     """Copy a database with the memories of all owners, while other processes use the database.
 
     An SQLite file is copied page by page in one transaction, with other tables of the file, in about half a
@@ -43,6 +28,9 @@ def backup(
         target: A new file, a folder (a name without a suffix), or the URL of an empty database.
         progress: Called after each step, where `convert` copies.
 
+    Returns:
+        The faults of a copied SQLite file, one sentence each; `convert` raises an error instead.
+
     Raises:
         InputError: The source does not exist or has no memory, or the target exists. Nothing was written.
         PersistenceError: The copy cannot be written. Nothing was kept.
@@ -53,19 +41,17 @@ def backup(
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     with MemorySystem(f"{folder}/memory.db", embeddings=False) as system:
         ...         nodes = system.conversation("monday").append("Hello", "Hi!")
-        ...         result = backup(f"{folder}/memory.db", f"{folder}/copy.db")
+        ...         problems = backup(f"{folder}/memory.db", f"{folder}/copy.db")
         ...     with MemorySystem(f"{folder}/copy.db", embeddings=False) as copy:
-        ...         (result.problems, copy.conversations())
+        ...         (problems, copy.conversations())
         ([], ['monday'])
     """
-    file, copy = sqlite_file(source), sqlite_file(target)
+    copy = sqlite_file(target)
     if copy is not None and copy.exists():
         raise InputError(f"the file {str(copy)!r} exists already; choose another name")
-    if file is None or copy is None or is_folder(target):
+    if sqlite_file(source) is None or copy is None or is_folder(target):
         convert(source, target, owner=None, progress=progress)
-        return Backup(str(target))
-    if not file.is_file():
-        raise InputError(f"there is no database file {str(file)!r} to copy; check the path")
+        return []
     with closing(open_database(source, read_only=True)) as database:
         assert isinstance(database, SqliteDatabase)
-        return Backup(str(target), database.copy_to(copy))
+        return database.copy_to(copy)

@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from uuid import uuid4
 
@@ -24,7 +25,7 @@ from langchain_threadmem.storage.database import open_database
 from langchain_threadmem.storage.row_security import check_sees_all_owners
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.storage.transaction import Database
-from langchain_threadmem.storage.urls import is_url, sqlite_file
+from langchain_threadmem.storage.urls import is_url, quoted, sqlite_file
 from langchain_threadmem.transfer import folder
 from langchain_threadmem.transfer import rows as memory_rows
 from langchain_threadmem.transfer.folder import Contents, Manifest
@@ -103,7 +104,7 @@ def convert(
             raise InputError(f"{str(source)!r} and {str(target)!r} are both folders; copy the files instead")
         return _into_database(Path(source), target, owner, progress)
     with ExitStack() as stack:
-        database = stack.enter_context(closing(_open(source)))
+        database = stack.enter_context(closing(open_database(source, read_only=True)))
         if is_folder(target):
             return _into_folder(database, Path(target), owner, progress)
         spool = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="threadmem-")))
@@ -119,14 +120,6 @@ def is_folder(location: str | Path) -> bool:
     return path.is_dir() or (not path.exists() and path.suffix == "")
 
 
-def _open(source: str | Path) -> Database:
-    """Open an existing database read-only."""
-    file = sqlite_file(source)
-    if file is not None and not file.is_file():
-        raise InputError(f"there is no database file {str(file)!r} to convert; check the path")
-    return open_database(source, read_only=True)
-
-
 def _into_folder(database: Database, target: Path, owner: str | None, progress: Progress) -> Converted:
     if target.exists():
         raise InputError(f"the folder {str(target)!r} exists already; choose another name")
@@ -135,9 +128,9 @@ def _into_folder(database: Database, target: Path, owner: str | None, progress: 
         draft.mkdir(parents=True)
         manifest = _write(database, draft, owner, progress)
         copied = Contents()
-        for count, _ in enumerate(folder.read(draft, copied), 1):
-            progress("compare", count, sum(manifest.contents.rows.values()))
-        _check_same(manifest.contents, copied, str(target))
+        for done, _ in enumerate(folder.read(draft, copied), 1):
+            progress("compare", done, sum(manifest.contents.rows.values()))
+        _check_same(manifest.contents, copied, repr(str(target)))
         os.rename(draft, target)
     except OSError as error:
         raise PersistenceError(f"cannot write {str(target)!r}: {error}; choose another place") from error
@@ -151,14 +144,9 @@ def _write(database: Database, directory: Path, owner: str | None, progress: Pro
         if owner is not None:
             memory_rows.check_owner(conn, owner)
         owners = tables.owners(conn) if owner is None else [owner]
-        total, done = memory_rows.count(conn, owners), 0
-
-        def on_block() -> None:
-            nonlocal done
-            done += 1
-            progress("write", done, total)
-
-        return folder.write(directory, owners, memory_rows.dump(conn, owners), on_block)
+        total, done = memory_rows.count(conn, owners), count(1)
+        blocks = memory_rows.dump(conn, owners)
+        return folder.write(directory, owners, blocks, lambda: progress("write", next(done), total))
 
     return database.read(read)
 
@@ -176,26 +164,26 @@ def _into_database(directory: Path, target: str | Path, owner: str | None, progr
         check_sees_all_owners(conn)
         if existing := [name for name in manifest.owners if memory_rows.has_rows(conn, name)]:
             raise InputError(
-                f"{str(target)!r} already contains a memory of {existing[0]!r}; "
+                f"{quoted(target)} already contains a memory of {existing[0]!r}; "
                 "convert into a database without data of this owner"
             )
         done = 0
 
-        def on_batch(count: int) -> None:
+        def on_batch(rows: int) -> None:
             nonlocal done
-            done += count
+            done += rows
             progress("read", done, total)
 
         contents = Contents()
         memory_rows.load(conn, folder.read(directory, contents), on_batch)
         if manifest.contents.rows:
-            _check_same(manifest.contents, contents, str(directory))
+            _check_same(manifest.contents, contents, repr(str(directory)))
         copied = Contents()
-        for count, (entry, rows) in enumerate(memory_rows.dump(conn, manifest.owners), 1):
+        for blocks, (entry, rows) in enumerate(memory_rows.dump(conn, manifest.owners), 1):
             for row in rows:
                 copied.add(entry, folder.line_of(entry, row))
-            progress("compare", count, 0)
-        _check_same(contents, copied, str(target))
+            progress("compare", blocks, 0)
+        _check_same(contents, copied, quoted(target))
         for name in manifest.owners:
             if problems := problems_of(conn, name):
                 raise InputError(f"{str(directory)!r} does not contain a complete memory: {problems[0]}")
@@ -227,11 +215,11 @@ def _check_same(expected: Contents, actual: Contents, location: str) -> None:
         counts = expected.rows.get(table, 0), actual.rows.get(table, 0)
         if counts[0] != counts[1]:
             raise PersistenceError(
-                f"{location!r} has {counts[1]} rows of {table!r}, and {counts[0]} are expected; "
+                f"{location} has {counts[1]} rows of {table!r}, and {counts[0]} are expected; "
                 "the copy was deleted"
             )
         if expected.digests.get(table) != actual.digests.get(table):
             raise PersistenceError(
-                f"the rows of {table!r} in {location!r} differ from the rows that were written; the copy was "
+                f"the rows of {table!r} in {location} differ from the rows that were written; the copy was "
                 f"deleted. If a file was changed by hand, delete 'tables' in {folder.MANIFEST!r}"
             )

@@ -21,6 +21,7 @@ from sqlalchemy import Boolean, Column, Float, Integer, LargeBinary, Text
 
 from langchain_threadmem.common.inputs import is_number, is_whole
 from langchain_threadmem.errors import InputError, PersistenceError
+from langchain_threadmem.messages.records import loads
 from langchain_threadmem.messages.typed_json import compact
 from langchain_threadmem.removal.tables import COPIED_TABLES, MemoryTable, name_of
 from langchain_threadmem.transfer.rows import Row
@@ -43,7 +44,6 @@ class Contents:
     digests: dict[str, int] = field(default_factory=dict)
 
     def add(self, entry: MemoryTable, line: str) -> None:
-        """Add a row."""
         name = name_of(entry)
         digest = int.from_bytes(hashlib.sha256(line.encode()).digest())
         self.rows[name] = self.rows.get(name, 0) + 1
@@ -85,10 +85,7 @@ def row_of(entry: MemoryTable, line: str, location: str) -> Row:
     Raises:
         InputError: The line is not a row of the table; the error names the line and the cause.
     """
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{location} is not valid JSON: {error}") from error
+    record = loads(line, location)
     names = entry.table.c.keys()
     if not isinstance(record, dict) or set(record) != set(names):
         keys = sorted(record) if isinstance(record, dict) else record

@@ -9,7 +9,7 @@ compared.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -19,6 +19,7 @@ from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from langchain_threadmem.checkpoints.queries import unpack_id
+from langchain_threadmem.common.inputs import Progress
 from langchain_threadmem.engine.flow import run
 from langchain_threadmem.errors import InputError, PersistenceError
 from langchain_threadmem.integrations.checkpointer import ThreadMemSaver
@@ -58,7 +59,7 @@ def import_checkpoints(
     owner: str = "user",
     threads: Sequence[str] = (),
     classes: Classes = (),
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    progress: Progress = lambda done, total: None,
 ) -> Imported:
     """Copy threads of a LangGraph checkpointer into a memory database, and compare both sides.
 

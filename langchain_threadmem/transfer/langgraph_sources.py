@@ -18,11 +18,11 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.checkpoint.serde.event_hooks import SerdeEvent, register_serde_event_listener
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
-from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError
+from sqlalchemy.engine import URL
 
 from langchain_threadmem.errors import InputError, PersistenceError
 from langchain_threadmem.messages.text import listed
+from langchain_threadmem.storage.urls import parse_url, sqlite_file
 from langchain_threadmem.tree.graph import parents_first
 
 Calls = dict[tuple[str, str], list[tuple[int, str, Any]]]
@@ -109,15 +109,12 @@ class Origin:
 @contextmanager
 def open_origin(source: str | Path, target: str | Path, serde: JsonPlusSerializer) -> Iterator[Origin]:
     """Open a source read-only; the target only serves to refuse a copy of a file into itself."""
-    url = _url(source)
-    if url is not None and url.get_backend_name() in ("postgresql", "postgres"):
-        opened = _open_postgres(url, serde)
-    elif url is None or url.get_backend_name() == "sqlite":
-        opened = _open_sqlite(Path(source if url is None else url.database or ""), target, serde)
-    else:
-        raise InputError(
-            f"cannot import from {url.render_as_string()!r}; pass a file, sqlite:///... or postgresql://..."
-        )
+    location = parse_url(source)
+    opened = (
+        _open_postgres(location, serde)
+        if isinstance(location, URL)
+        else _open_sqlite(location[0] or Path(source), target, serde)
+    )
     with opened as origin:
 
         def record_blocked(event: SerdeEvent) -> None:
@@ -131,29 +128,12 @@ def open_origin(source: str | Path, target: str | Path, serde: JsonPlusSerialize
             unregister()
 
 
-def _url(database: str | Path) -> URL | None:
-    """The URL; `None` for the path of a file."""
-    if "://" not in str(database):
-        return None
-    try:
-        return make_url(str(database))
-    except ArgumentError:
-        raise InputError(
-            f"{str(database)!r} is not the URL of a database; pass a file, sqlite:///... or postgresql://..."
-        ) from None
-
-
 @contextmanager
 def _open_sqlite(file: Path, target: str | Path, serde: JsonPlusSerializer) -> Iterator[Origin]:
     if not file.is_file():
         raise InputError(f"there is no database file {str(file)!r} to import from; check the path")
-    url = _url(target)
-    target_file = Path(target if url is None else url.database or "")
-    if (
-        (url is None or url.get_backend_name() == "sqlite")
-        and target_file.is_file()
-        and target_file.samefile(file)
-    ):
+    target_file = sqlite_file(target)
+    if target_file is not None and target_file.is_file() and target_file.samefile(file):
         raise InputError(f"{str(file)!r} cannot be imported into itself; pass another target file")
     try:
         from langgraph.checkpoint.sqlite import SqliteSaver

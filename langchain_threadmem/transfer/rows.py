@@ -81,7 +81,6 @@ class IdMap:
             ) from None
 
     def mapped(self, entry: MemoryTable, row: Row) -> Row:
-        """A row with new ids."""
         changed: Row = {
             name: self.of(kind, row[name]) for name, kind in entry.ids.items() if row[name] is not None
         }
@@ -175,9 +174,7 @@ def _sort_key(entry: MemoryTable, row: Row) -> tuple[Any, ...]:
     return tuple(row[column.name] for column in entry.table.primary_key)
 
 
-def load(
-    conn: Conn, rows: Iterable[tuple[MemoryTable, Row]], on_batch: Callable[[int], None] = lambda count: None
-) -> None:
+def load(conn: Conn, rows: Iterable[tuple[MemoryTable, Row]], on_batch: Callable[[int], None]) -> None:
     """Write rows of `dump`, table by table in the order of `COPIED_TABLES`.
 
     Args:
@@ -198,22 +195,21 @@ def load(
                     conn.many(_WRITE[entry.table.name], mapped)
             else:
                 for row in batch:
-                    tips += _insert_numbered(conn, ids, entry, kind, row)
+                    new_id = _insert_numbered(conn, ids, entry, kind, row)
+                    if kind is Id.TREE:
+                        tips.append((row["tip"], row["system"], new_id))
             on_batch(len(batch))
     for tip, system, tree in tips:
         keys = [None if key is None else ids.of(Id.NODE, key) for key in (tip, system)]
         conn.run(_SET_TIP, *keys, tree)
 
 
-def _insert_numbered(
-    conn: Conn, ids: IdMap, entry: MemoryTable, kind: Id, row: Row
-) -> Iterator[tuple[int | None, int | None, int]]:
-    """Write a row with a new id; yields the tip and the system message of a tree, for `_SET_TIP`."""
+def _insert_numbered(conn: Conn, ids: IdMap, entry: MemoryTable, kind: Id, row: Row) -> int:
+    """Write a row, and return its new id; the tip and the system message of a tree are set later."""
     insertable = {**row, "tip": None, "system": None} if kind is Id.TREE else row
     ids.assign(kind, row["id"], 0)
     values = ids.mapped(entry, insertable)
     del values["id"]
     ((new_id,),) = conn.all(_INSERT_RETURNING_ID[entry.table.name], *values.values())
     ids.assign(kind, row["id"], new_id)
-    if kind is Id.TREE:
-        yield row["tip"], row["system"], new_id
+    return int(new_id)

@@ -145,7 +145,7 @@ class ConversationNode(Displayed):
             "text": content_of(self.message),
             "summary": f"{summary.title}: {summary.summary}" if summary else "",
             "time": "" if self.timestamp == EPOCH else f"{self.timestamp:%Y-%m-%d %H:%M}",
-            "state": "" if self.state is State.LIVE else self.state.name.lower(),
+            "state": "" if self.state is State.LIVE else self.state.label,
             "place": str(self.placement or ""),
         }
 

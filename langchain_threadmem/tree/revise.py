@@ -117,9 +117,7 @@ def place_turn(
     node = node_in(conn, tree, node_id)
     if node.state != State.LIVE:
         successor = f"; pass node {node.superseded_by}, which replaced it" if node.superseded_by else ""
-        raise InputError(
-            f"node {node_id!r} is {State(node.state).name.lower()} and cannot be moved{successor}"
-        )
+        raise InputError(f"node {node_id!r} is {State(node.state).label} and cannot be moved{successor}")
     below = nodes.children(conn, tree, [(node.key, node.seq)])
     following = [row for row in below if row.state == State.LIVE or _is_version(conn, tree, row)]
     if parent_id is not None:

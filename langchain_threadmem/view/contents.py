@@ -12,7 +12,7 @@ from langchain_core.messages import BaseMessage
 from langchain_threadmem.catalogue import queries as catalogue_queries
 from langchain_threadmem.catalogue.verbs import Archived
 from langchain_threadmem.chat_memory import ChatMemory
-from langchain_threadmem.errors import NotFoundError, SessionNotFoundError
+from langchain_threadmem.errors import NotFoundError
 from langchain_threadmem.export.layout import Layout
 from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.display import content_of, label_of
@@ -55,17 +55,8 @@ class Contents:
         self.system = system
         self.snapshots = Snapshots(system)
 
-    def check(self, conversation: str) -> None:
-        """Check that a conversation exists.
-
-        Raises:
-            SessionNotFoundError: There is no such conversation.
-        """
-        if self.snapshots.version(conversation) is None:
-            raise SessionNotFoundError(f"there is no conversation {conversation!r}")
-
     def _memory(self, conversation: str) -> ChatMemory:
-        self.check(conversation)
+        self.snapshots.check(conversation)
         return self.system.conversation(conversation)
 
     def conversations(self, query: str, archived: Archived, cursor: str | None) -> Json:
@@ -136,7 +127,7 @@ class Contents:
                 "active": thread.active,
                 "strand": layout.strand_of.get(thread.id),
             }
-            for thread in self._memory(conversation).list_threads(limit=THREADS)
+            for thread in self.system.conversation(conversation).list_threads(limit=THREADS)
         ]
 
     def lines(self, conversation: str, ids: Iterable[int]) -> Json:
@@ -148,9 +139,8 @@ class Contents:
         """A message with its place, the reason for the place, its versions and its summary."""
         snapshot = self.snapshots.get(conversation)
         node = snapshot.node(node_id)
-        memory = self._memory(conversation)
         text, placement = content_of(node.message), node.placement
-        versions = memory.versions(node_id)
+        versions = self.system.conversation(conversation).versions(node_id)
         return {
             **_line(node),
             "parent": node.parent_id,
@@ -173,7 +163,6 @@ class Contents:
             ],
             "above": None if node.parent_id is None else _quote(snapshot, node.parent_id),
             "versions": [{**_line(version), "active": version.id == node_id} for version in versions],
-            "siblings": len(memory.siblings(node_id)),
             "summary": None
             if node.summary is None
             else {"title": visible(node.summary.title), "text": visible(node.summary.summary)},
@@ -259,7 +248,6 @@ def _hit(hit: Recollection) -> Json:
         "message": hit.node.message.id,
         "text": cut(content_of(hit.node.message), 600),
         "above": [one_line(content_of(node.message), LINE) for node in hit.thread[:-1]],
-        "score": hit.score,
         "why": visible(str(hit.why)),
         "terms": [visible(term) for term in hit.why.terms],
     }
@@ -270,7 +258,7 @@ def _line(node: ConversationNode) -> Json:
         "id": node.id,
         "role": label_of(node.message),
         "kind": ROLES[_role(node.message)],
-        "state": State(node.state).name.lower(),
+        "state": node.state.label,
         "time": _time(node.timestamp),
         "line": one_line(content_of(node.message), LINE),
     }

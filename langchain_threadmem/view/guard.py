@@ -8,10 +8,9 @@ another origin, with which a browser may send the cookie of the page.
 from __future__ import annotations
 
 import hmac
-from http.cookies import CookieError, SimpleCookie
-from urllib.parse import parse_qs
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import MutableHeaders
+from starlette.requests import HTTPConnection
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -47,14 +46,15 @@ class Guard:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
-        by_url = scope["type"] == "http" and scope["path"] == "/" and self._is_token(_in_query(scope))
-        reason = self._refusal(scope, by_url)
+        connection = HTTPConnection(scope)
+        token = connection.query_params.get("token", "")
+        by_url = scope["type"] == "http" and scope["path"] == "/" and self._is_token(token)
+        reason = self._refusal(connection, by_url)
 
         async def guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                for name, value in HEADERS.items():
-                    headers[name] = value
+                headers.update(HEADERS)
                 if by_url and reason is None:
                     headers.append(
                         "Set-Cookie",
@@ -69,13 +69,13 @@ class Guard:
         else:
             await send({"type": "websocket.close", "code": 1008})
 
-    def _refusal(self, scope: Scope, by_url: bool) -> str | None:
+    def _refusal(self, connection: HTTPConnection, by_url: bool) -> str | None:
         """The reason to refuse a request, or `None`."""
-        headers = Headers(scope=scope)
+        scope, headers = connection.scope, connection.headers
         host = headers.get("host", "")
         if scope["type"] != "http" or host not in self._hosts:
             return "The host is not 127.0.0.1 or localhost. Open the URL that `threadmem view` has printed."
-        if not (by_url or self._is_token(self._in_cookie(headers))):
+        if not (by_url or self._is_token(connection.cookies.get(self.cookie, ""))):
             return "Open the URL that `threadmem view` has printed; it contains the token of the page."
         if scope["method"] not in ("GET", "HEAD") and headers.get("origin") != f"http://{host}":
             return "Changes from another origin are refused. Open the URL that `threadmem view` has printed."
@@ -83,15 +83,3 @@ class Guard:
 
     def _is_token(self, text: str) -> bool:
         return hmac.compare_digest(text.encode("utf-8", "replace"), self._token)
-
-    def _in_cookie(self, headers: Headers) -> str:
-        try:
-            cookie = SimpleCookie(headers.get("cookie", "")).get(self.cookie)
-        except CookieError:
-            return ""
-        return "" if cookie is None else str(cookie.value)
-
-
-def _in_query(scope: Scope) -> str:
-    query: bytes = scope["query_string"]
-    return parse_qs(query.decode("latin-1")).get("token", [""])[0]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from threading import Lock
@@ -19,6 +18,7 @@ from starlette.staticfiles import StaticFiles
 from langchain_threadmem.chat_memory import ChatMemory
 from langchain_threadmem.errors import InputError, NotFoundError, StorageBusyError, ThreadMemError
 from langchain_threadmem.memory_system import MemorySystem
+from langchain_threadmem.messages.records import as_object, loads
 from langchain_threadmem.view.contents import Contents
 from langchain_threadmem.view.guard import Guard
 
@@ -39,14 +39,12 @@ class Arguments:
         self._values = values
 
     def text(self, name: str, default: str | None = None) -> str:
-        """A string."""
         value = self._values.get(name, default)
         if not isinstance(value, str):
             raise InputError(f"{name}={value!r:.80} is not text")
         return value
 
     def number(self, name: str) -> int:
-        """An integer."""
         value = self._values.get(name)
         try:
             return int(value)
@@ -123,7 +121,7 @@ def app_of(contents: Contents, writer: Writer, token: str, port: int) -> Starlet
 
             def work() -> Any:
                 args = _arguments(body)
-                contents.check(args.text("conversation"))
+                contents.snapshots.check(args.text("conversation"))
                 return change(args, writer.open())
 
             return await _response(work)
@@ -217,13 +215,7 @@ async def _body(request: Request) -> bytes:
 def _arguments(body: bytes) -> Arguments:
     if len(body) > LARGEST:
         raise InputError(f"the request is longer than {LARGEST:,} bytes")
-    try:
-        values = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"the request is not JSON: {error}") from error
-    if not isinstance(values, dict):
-        raise InputError("the request is not a JSON object")
-    return Arguments(values)
+    return Arguments(as_object(loads(body, "the request"), "the request"))
 
 
 async def _response(work: Callable[[], Any]) -> Response:

@@ -38,9 +38,9 @@ def serve(
     system: MemorySystem,
     open_writer: Callable[[], MemorySystem] | None,
     *,
-    port: int = 0,
-    browser: bool = True,
-    started: Callable[[str], object] = print,
+    port: int,
+    browser: bool,
+    started: Callable[[str], object],
 ) -> None:
     """Serve the page of one owner until Ctrl-C.
 

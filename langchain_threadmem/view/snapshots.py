@@ -49,8 +49,7 @@ class Drawing:
     def __init__(self, history: Sequence[ConversationNode]) -> None:
         self.layout = Layout(history)
         self.rows = rows_of(self.layout)
-        self.row_of = {node.id: row for row, node in enumerate(self.rows)}
-        self.lanes = self.layout.lanes(self.row_of)
+        self.lanes = self.layout.lanes({node.id: row for row, node in enumerate(self.rows)})
 
     @cached_property
     def topics(self) -> list[str]:
@@ -120,8 +119,8 @@ class Snapshots:
             self._cache.drop(conversation)  # The conversation was erased.
         return version
 
-    def get(self, conversation: str) -> Snapshot:
-        """A conversation in its current version.
+    def check(self, conversation: str) -> Version:
+        """Check that a conversation exists, and return its current version.
 
         Raises:
             SessionNotFoundError: There is no such conversation.
@@ -129,6 +128,15 @@ class Snapshots:
         version = self.version(conversation)
         if version is None:
             raise SessionNotFoundError(f"there is no conversation {conversation!r}")
+        return version
+
+    def get(self, conversation: str) -> Snapshot:
+        """A conversation in its current version.
+
+        Raises:
+            SessionNotFoundError: There is no such conversation.
+        """
+        version = self.check(conversation)
         # The lock lets concurrent requests for a conversation read it once.
         with self._lock:
             snapshot = self._cache.get(conversation)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import by_first_word, size_of
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command, interrupt
@@ -139,14 +139,9 @@ def test_an_interrupt_is_resumed_from_a_reopened_database(url: str, owner: str) 
         assert said(state["messages"]) == ["hello", "you said that"]
 
 
-def by_topic(tree: Any, message: Any) -> int | None:
-    topic = message.text.split()[0]
-    return next((end.id for end in reversed(tree.turn_ends()) if end.human.startswith(topic)), None)
-
-
 @pytest.mark.parametrize("durability", DURABILITIES)
 def test_thirty_turns_over_three_topics_are_three_pure_threads(system: MemorySystem, durability: str) -> None:
-    builder = StateGraph(ThreadedState).add_node("select", select_thread_node(system, by_topic))
+    builder = StateGraph(ThreadedState).add_node("select", select_thread_node(system, by_first_word))
     builder.add_node("model", answer).add_edge(START, "select").add_edge("select", "model")
     graph = builder.compile(checkpointer=ThreadMemSaver(system))
     topics = ["red", "green", "blue", "green", "red", "blue", "blue", "red", "green", "green"] * 3
@@ -196,18 +191,11 @@ def test_a_turn_costs_the_same_at_the_end_of_a_long_chat(tmp_path: Path) -> None
     text = "How do I read a CSV file with a header, and what if some of the columns hold dates? " * 2
     with MemorySystem(path, embeddings=False) as system:
         graph = chat(ThreadMemSaver(system))
-        sizes = [size(path)]
+        sizes = [size_of(path)]
         for _ in range(4):
             for n in range(50):
                 ask(graph, f"{text} {n}")
-            sizes.append(size(path))
+            sizes.append(size_of(path))
     costs = [(after - before) / 50 for before, after in pairwise(sizes)]
     assert max(costs) <= 3 * 1024
     assert costs[-1] <= 1.15 * costs[1]
-
-
-def size(path: Path) -> int:
-    connection = sqlite3.connect(path)
-    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    connection.close()
-    return path.stat().st_size

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
 
@@ -37,27 +36,16 @@ def build(request: pytest.FixtureRequest) -> Build:
     return found
 
 
-@pytest.fixture(params=["sync", "async"])
-def send(request: pytest.FixtureRequest) -> Iterator[Send]:
+@pytest.fixture
+def send(invoke: Callable[..., Any]) -> Send:
     """Sends messages to a graph in one run, with options of the run's configuration."""
-    runner = asyncio.Runner() if request.param == "async" else None
 
     def call(
         graph: Any, *messages: BaseMessage | str, durability: Durability | None = None, **options: Any
     ) -> None:
-        values, config = {"messages": list(messages)}, {**CONFIG, **options}
+        invoke(graph, {"messages": list(messages)}, {**CONFIG, **options}, durability=durability)
 
-        async def ask() -> None:
-            await graph.ainvoke(values, config, durability=durability)
-
-        if runner is None:
-            graph.invoke(values, config, durability=durability)
-        else:
-            runner.run(ask())
-
-    yield call
-    if runner is not None:
-        runner.close()
+    return call
 
 
 def places(memory: ChatMemory) -> dict[str, str | None]:

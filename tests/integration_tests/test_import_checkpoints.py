@@ -286,7 +286,8 @@ def test_a_value_left_out_without_a_new_version_stays_left_out(tmp_path: Path) -
         (["their checkpoints.sqlite", "new.db", "--thread", "none"], "no thread 'none'; it has 'forked'"),
         (["their checkpoints.sqlite", "their checkpoints.sqlite"], "into itself"),
         (["their checkpoints.sqlite", "new.db", "--allow", "nothing"], "no class 'nothing'"),
-        (["mysql://host/name", "new.db"], "cannot import from 'mysql://host/name'"),
+        (["mysql://host/name", "new.db"], "'mysql' databases are not supported (in 'mysql://host/name')"),
+        (["postgresql://ada:secret@host:x/name", "new.db"], "'postgresql://ada:***@host:x/name' is not a"),
         (["postgresql://127.0.0.1:1/none", "new.db"], "cannot be read as a database"),
     ],
 )

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from uuid import uuid4
 
 import pytest
-from conftest import WordEmbeddings
+from conftest import WordEmbeddings, by_first_word
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, AnyMessage, BaseMessage, HumanMessage
@@ -85,12 +85,6 @@ class Recorder(BaseChatModel):
     ) -> AsyncIterator[ChatGenerationChunk]:
         for word in self._answer(messages).split():
             yield ChatGenerationChunk(message=AIMessageChunk(f"{word} "))
-
-
-def by_first_word(tree: TreeView, message: BaseMessage) -> int | None:
-    topic = str(message.content).split()[0]
-    fitting = [end.id for end in tree.turn_ends() if end.human.split()[0] == topic]
-    return fitting[-1] if fitting else None
 
 
 @pytest.fixture

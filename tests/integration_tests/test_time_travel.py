@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 import pytest
+from conftest import by_first_word
 from langchain.agents import create_agent
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage
@@ -50,13 +51,6 @@ class Recorder(BaseChatModel):
     ) -> ChatResult:
         self.shown.append([str(message.content) for message in messages])
         return ChatResult(generations=[ChatGeneration(message=AIMessage(f"re {messages[-1].content}"))])
-
-
-def by_first_word(tree: TreeView, message: BaseMessage) -> int | None:
-    """Continues the newest turn whose question begins with the same word."""
-    topic = str(message.content).split()[0]
-    fitting = [end.id for end in tree.turn_ends() if end.human.split()[0] == topic]
-    return fitting[-1] if fitting else None
 
 
 def by_graph(tree: TreeView, message: BaseMessage) -> int | None:

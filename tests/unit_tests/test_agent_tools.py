@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -26,37 +25,12 @@ from langchain_threadmem.integrations.tools import (
 Called = Callable[..., ToolMessage]
 
 
-@pytest.fixture(params=["sync", "async"])
-def invoke(request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
-    """Invokes a runnable directly or on an event loop."""
-    if request.param == "sync":
-        yield lambda runnable, *given: runnable.invoke(*given)
-        return
-    with asyncio.Runner() as runner:
-
-        def call(runnable: Any, *given: Any) -> Any:
-            async def ask() -> Any:
-                return await runnable.ainvoke(*given)
-
-            return runner.run(ask())
-
-        yield call
-
-
 @pytest.fixture
 def called(invoke: Callable[..., Any]) -> Called:
     """The message in which a tool answers a call."""
     return lambda tool, **arguments: invoke(
         tool, {"type": "tool_call", "id": "1", "name": tool.name, "args": arguments}
     )
-
-
-@pytest.fixture
-def travel(system: MemorySystem) -> ChatMemory:
-    memory = system.conversation("travel")
-    memory.append(HumanMessage("The visa for Japan", id="h1"), AIMessage("takes two weeks", id="a1"))
-    memory.append("The hotel in Kyoto", "is booked")
-    return memory
 
 
 def graph(tool: BaseTool, system: MemorySystem, **arguments: Any) -> tuple[Any, dict[str, Any]]:

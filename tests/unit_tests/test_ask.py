@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -52,13 +52,9 @@ def agent_of(system: MemorySystem, model: Chat, **options: Any) -> Any:
     return create_agent(model, middleware=[memory])
 
 
-@pytest.fixture(params=["sync", "async"])
-def tell(request: pytest.FixtureRequest) -> Any:
-    def invoke(graph: Any, text: str) -> Any:
-        given = {"messages": [("user", text)]}
-        return graph.invoke(given) if request.param == "sync" else asyncio.run(graph.ainvoke(given))
-
-    return invoke
+@pytest.fixture
+def tell(invoke: Callable[..., Any]) -> Any:
+    return lambda graph, text: invoke(graph, {"messages": [("user", text)]})
 
 
 @pytest.mark.parametrize("made", [chat_of, agent_of])

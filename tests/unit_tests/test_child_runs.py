@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -70,26 +69,18 @@ class Runs(BaseCallbackHandler):
 Invoke = Callable[..., Runs]
 
 
-@pytest.fixture(params=["sync", "async"])
-def invoke(request: pytest.FixtureRequest) -> Iterator[Invoke]:
+@pytest.fixture
+def invoke(invoke: Callable[..., Any]) -> Invoke:
     """Invokes a runnable with each text, and returns the runs of the last call."""
-    runner = asyncio.Runner() if request.param == "async" else None
 
     def call(runnable: Runnable[Any, Any], *texts: str) -> Runs:
         for text in texts or ("tea", "cat"):
             runs = Runs()
             config: RunnableConfig = {"configurable": {"thread_id": "talk"}, "callbacks": [runs]}
-            values = {"messages": [("user", text)]}
-
-            async def ask(values: Any = values, config: RunnableConfig = config) -> Any:
-                return await runnable.ainvoke(values, config)
-
-            _ = runnable.invoke(values, config) if runner is None else runner.run(ask())
+            invoke(runnable, {"messages": [("user", text)]}, config)
         return runs
 
-    yield call
-    if runner is not None:
-        runner.close()
+    return call
 
 
 @pytest.fixture

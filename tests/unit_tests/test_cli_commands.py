@@ -320,6 +320,13 @@ def owned_url(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[str]:
         connection.execute(f"DROP SCHEMA {schema} CASCADE".encode())
 
 
+def test_the_document_of_a_backup_has_the_target_as_given(
+    database: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["backup", r"mon\day.db", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["target"] == r"mon\day.db"
+
+
 def test_a_backup_never_replaces_a_file(database: str, capsys: pytest.CaptureFixture[str]) -> None:
     Path("copy.db").write_text("mine")
     assert main(["backup", "copy.db"]) == 2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -231,15 +230,9 @@ def graph(model: Recorder, system: MemorySystem) -> Runnable[Any, Any]:
     return builder.compile(checkpointer=ThreadMemSaver(system))
 
 
-@pytest.fixture(params=["sync", "async"])
-def ask(request: pytest.FixtureRequest) -> Callable[[Runnable[Any, Any], str], Any]:
-    def call(runnable: Runnable[Any, Any], text: str) -> Any:
-        given = {"messages": [("user", text)]}
-        if request.param == "sync":
-            return runnable.invoke(given, CONFIG)
-        return asyncio.run(runnable.ainvoke(given, CONFIG))
-
-    return call
+@pytest.fixture
+def ask(invoke: Callable[..., Any]) -> Callable[[Runnable[Any, Any], str], Any]:
+    return lambda runnable, text: invoke(runnable, {"messages": [("user", text)]}, CONFIG)
 
 
 @pytest.mark.parametrize("make", [chat, agent, graph])

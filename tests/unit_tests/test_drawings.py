@@ -538,16 +538,11 @@ def test_picture_of_a_long_conversation_shows_the_newest_and_counts_the_rest() -
     assert picture.count("<circle") == 200
     assert "1,034 earlier messages not shown" in picture
     assert "message 1234" in picture
-    assert "not shown" not in to_svg(thread_of(3), max_nodes=3)
+    assert "not shown" not in to_svg(thread_of(200))
 
 
 def test_picture_rings_the_active_node() -> None:
     assert to_svg(python_and_csv(), active=6).count('r="9"') == 1
-
-
-def test_picture_refuses_to_draw_no_messages_at_all() -> None:
-    with pytest.raises(InputError, match="0"):
-        to_svg([], max_nodes=0)
 
 
 @pytest.mark.parametrize("draw", [to_html, to_svg])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from conftest import StreamCipher, WordEmbeddings
+from conftest import StreamCipher, WordEmbeddings, size_of
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.graph import START, MessagesState, StateGraph
@@ -515,14 +514,7 @@ def test_a_turn_costs_the_same_at_the_end_of_a_long_chat(tmp_path: Path) -> None
         for _ in range(4):
             for n in range(40):
                 ask(graph, f"{text} {n}")
-            sizes.append(size(path))
+            sizes.append(size_of(path))
     costs = [(after - before) / 40 for before, after in pairwise(sizes)]
     assert max(costs) <= 4 * 1024
     assert costs[2] <= 1.3 * costs[0]  # 1.8 if each checkpoint held the whole list
-
-
-def size(path: Path) -> int:
-    connection = sqlite3.connect(path)
-    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    connection.close()
-    return path.stat().st_size

@@ -29,7 +29,7 @@ from langchain_threadmem.errors import InputError
 from langchain_threadmem.export import formats
 from langchain_threadmem.export.fine_tuning import to_fine_tuning
 from langchain_threadmem.export.graphml import to_graphml
-from langchain_threadmem.export.json import from_json, from_jsonl, json_schema, to_json
+from langchain_threadmem.export.json import from_json, json_schema, parse_conversation, to_json
 from langchain_threadmem.export.markdown import to_markdown
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.tree.node import ConversationNode
@@ -61,7 +61,8 @@ def test_a_line_is_an_answered_thread_and_reads_back() -> None:
     nodes = thread(HumanMessage("Hello"), AIMessage("Hi"), HumanMessage("Csv?"), AIMessage("Use pandas."))
     nodes += thread(HumanMessage("Tea?"), AIMessage("Green."), first=5, above=2)
     nodes += thread(HumanMessage("Unanswered?"), first=7)
-    assert [[m.text for m in each] for each in from_jsonl(to_fine_tuning(nodes))] == [
+    lines = to_fine_tuning(nodes).splitlines()
+    assert [[m.text for m in parse_conversation(line)] for line in lines] == [
         ["Hello", "Hi", "Csv?", "Use pandas."],
         ["Hello", "Hi", "Tea?", "Green."],
     ]
@@ -210,7 +211,7 @@ def test_graphml_reads_back_to_the_same_tree(nodes: list[ConversationNode]) -> N
     }
     assert {*read.edges} == {(node.parent_id, node.id) for node in nodes if node.parent_id}
     assert {n: values["state"] for n, values in read.nodes(data=True)} == {
-        node.id: State(node.state).name.lower() for node in nodes
+        node.id: node.state.label for node in nodes
     }
 
 
@@ -403,7 +404,7 @@ def test_lines_of_all_conversations_are_one_text(database: str, tmp_path: Path, 
     lines = capsys.readouterr().out
     assert main([*command, "--out", str(path)]) == 0
     assert lines == path.read_text()
-    assert [len(thread) for thread in from_jsonl(lines)] == [2, 2]
+    assert [len(parse_conversation(line)) for line in lines.splitlines()] == [2, 2]
 
 
 def test_the_command_prints_the_schema(capsys: Output) -> None:

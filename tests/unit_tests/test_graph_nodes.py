@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 from uuid import uuid4
 
 import pytest
-from conftest import WordEmbeddings
+from conftest import WordEmbeddings, by_first_word
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.messages.utils import convert_to_messages
@@ -40,9 +39,7 @@ class ByFirstWord:
 
     def select_parent(self, tree: TreeView, message: BaseMessage) -> int | None:
         self.asked.append(str(message.content))
-        topic = str(message.content).split()[0]
-        fitting = [end.id for end in tree.turn_ends() if end.human.split()[0] == topic]
-        return fitting[-1] if fitting else None
+        return by_first_word(tree, message)
 
 
 @pytest.fixture
@@ -50,23 +47,16 @@ def selector() -> ByFirstWord:
     return ByFirstWord()
 
 
-@pytest.fixture(params=["sync", "async"])
-def invoke(request: pytest.FixtureRequest) -> Iterator[Invoke]:
+@pytest.fixture
+def invoke(invoke: Callable[..., Any]) -> Invoke:
     """Runs a node on a list, and returns its update with `messages` applied to the list."""
-    runner = asyncio.Runner() if request.param == "async" else None
 
     def call(node: Runnable[Any, Any], given: Sequence[BaseMessage], **state: Any) -> dict[str, Any]:
         values = {"messages": list(given), **state}
-
-        async def ask() -> Any:
-            return await node.ainvoke(values, CONFIG)
-
-        update = node.invoke(values, CONFIG) if runner is None else runner.run(ask())
+        update = invoke(node, values, CONFIG)
         return {**values, **update, "messages": add_messages(values["messages"], update.get("messages", []))}
 
-    yield call
-    if runner is not None:
-        runner.close()
+    return call
 
 
 def human(text: str) -> HumanMessage:

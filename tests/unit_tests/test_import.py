@@ -16,7 +16,7 @@ from conftest import StreamCipher
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, messages_to_dict
 from sqlalchemy import bindparam, select
 
-from langchain_threadmem import MemorySystem
+from langchain_threadmem import ChatMemory, MemorySystem
 from langchain_threadmem.cli.main import main
 from langchain_threadmem.errors import InputError, PersistenceError
 from langchain_threadmem.importers import json_items
@@ -225,6 +225,16 @@ def test_a_file_of_each_format_is_recognised_and_imported_once(
     assert system.verify().ok
 
 
+def test_messages_of_no_session_are_bad_and_no_conversation(system: MemorySystem, tmp_path: Path) -> None:
+    path = tmp_path / "history.db"
+    histories(path)
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("UPDATE message_store SET session_id = NULL")
+    report = system.import_file(path, skip_bad=True)
+    assert report.problems == ("table 'message_store' has messages without a session_id",)
+    assert system.conversations() == []
+
+
 def test_branches_times_and_title_of_chatgpt_are_kept(system: MemorySystem, verbs: Any, file: Any) -> None:
     verbs(system).import_file(file(chatgpt(*FIGS)))
     assert parents(system) == [("m1", None), ("m2", 1), ("m3", 2), ("m4", 3), ("m5", 2), ("m6", 5)]
@@ -248,6 +258,22 @@ def test_a_later_export_adds_its_new_messages_and_branches(
     assert (report.new_conversations, report.new_messages) == (1, 3)
     assert parents(system)[4:] == [("m5", 2), ("m6", 5)]
     assert system.conversation("figs").messages[-1].text == "In old gardens."
+    assert system.verify().ok
+
+
+def test_a_message_that_was_edited_since_the_first_import_names_its_new_version(
+    system: MemorySystem, verbs: Any, tmp_path: Path
+) -> None:
+    mine, path = ChatMemory(embeddings=False, conversation_id="figs"), tmp_path / "figs.json"
+    mine.append("Hello", "Hi!")
+    mine.save(path)
+    verbs(system).import_file(path)
+    question, _ = mine.append("Where do fogs grow?", "Where do what grow?")
+    mine.edit(question.id, "Where do figs grow?")
+    mine.append("In gardens.")
+    mine.save(path)
+    assert verbs(system).import_file(path).new_messages == len(mine.history) - 2
+    assert system.conversation("figs").history == mine.history
     assert system.verify().ok
 
 

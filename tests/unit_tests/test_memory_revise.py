@@ -25,7 +25,7 @@ def memory(system: MemorySystem) -> ChatMemory:
 
 
 def states(verb: Any) -> dict[int, str]:
-    return {node.id: State(node.state).name.lower() for node in verb.history()}
+    return {node.id: node.state.label for node in verb.history()}
 
 
 def found(verb: Any, query: str, **options: Any) -> list[str]:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 from uuid import uuid4
 
 import pytest
-from conftest import WordEmbeddings
+from conftest import WordEmbeddings, by_first_word
 from langchain.agents import create_agent
 from langchain.agents.middleware import (
     AgentMiddleware,
@@ -86,12 +85,6 @@ def weather(city: str) -> str:
     return f"sunny in {city}"
 
 
-def by_first_word(tree: TreeView, message: BaseMessage) -> int | None:
-    topic = str(message.content).split()[0]
-    fitting = [end.id for end in tree.turn_ends() if end.human.split()[0] == topic]
-    return fitting[-1] if fitting else None
-
-
 @pytest.fixture
 def model() -> Recorder:
     return Recorder()
@@ -100,23 +93,17 @@ def model() -> Recorder:
 Invoke = Callable[..., dict[str, Any]]
 
 
-@pytest.fixture(params=["sync", "async"])
-def invoke(request: pytest.FixtureRequest) -> Iterator[Invoke]:
+@pytest.fixture
+def invoke(invoke: Callable[..., Any]) -> Invoke:
     """Invokes an agent with text from the user, or with any other input."""
-    runner = asyncio.Runner() if request.param == "async" else None
 
     def call(agent: Any, given: Any, config: RunnableConfig = CONFIG) -> dict[str, Any]:
-        values = {"messages": [("user", given)]} if isinstance(given, str) else given
-
-        async def ask() -> Any:
-            return await agent.ainvoke(values, config)
-
-        found: dict[str, Any] = agent.invoke(values, config) if runner is None else runner.run(ask())
+        found: dict[str, Any] = invoke(
+            agent, {"messages": [("user", given)]} if isinstance(given, str) else given, config
+        )
         return found
 
-    yield call
-    if runner is not None:
-        runner.close()
+    return call
 
 
 def agent_of(model: Any, memory: ThreadMemMiddleware, *others: Any, **options: Any) -> Any:

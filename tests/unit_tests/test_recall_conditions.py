@@ -21,13 +21,6 @@ Wrap = Callable[[ChatMemory], Any]
 FILLER = ("The weather is mild.", "Supper was good.", "Trains were late.", "Music helps.")
 
 
-@pytest.fixture(params=["whole", "candidates"])
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    if request.param == "candidates":
-        monkeypatch.setattr(sources, "READ_WHOLE", 0)
-    return str(request.param)
-
-
 def said(speaker: str, text: str, time: str | None = None) -> BaseMessage:
     kind = HumanMessage if speaker == "Ada" else AIMessage
     return kind(text, name=speaker, additional_kwargs={"time": time} if time else {})

@@ -26,7 +26,6 @@ from langchain_threadmem import (
 from langchain_threadmem.engine.flow import run
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.integrations.tools import recall_tool
-from langchain_threadmem.recall import sources
 from langchain_threadmem.recall.quoting import fenced, recalled
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.threads.route import recall_elsewhere
@@ -54,13 +53,6 @@ class Says:
 
     def summarize(self, message: Any) -> MessageSummary:
         return MessageSummary(title="Holiday", summary=self.text)
-
-
-@pytest.fixture(params=["whole", "candidates"])
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    if request.param == "candidates":
-        monkeypatch.setattr(sources, "READ_WHOLE", 0)
-    return str(request.param)
 
 
 @pytest.fixture

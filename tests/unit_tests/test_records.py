@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
 
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.export.json import from_jsonl, parse_conversation
+from langchain_threadmem.export.json import parse_conversation
+from langchain_threadmem.messages.records import message_from
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8),
@@ -48,7 +49,7 @@ ai_records = st.fixed_dictionaries({"role": st.just("ai"), "content": json_value
 )
 def test_a_bad_line_is_named(line: str, found: str) -> None:
     with pytest.raises(InputError, match=found):
-        from_jsonl('{"role": "user", "content": "x"}\n\n' + line)
+        parse_conversation('{"role": "user", "content": "x"}\n\n' + line)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +86,7 @@ def test_a_conversation_is_chosen_by_its_index() -> None:
 )
 def test_an_answer_of_openai_may_have_no_content(other: dict[str, Any]) -> None:
     record = {"role": "assistant", "content": None, **other}
-    assert from_jsonl(json.dumps(record)) == [[AIMessage("", additional_kwargs=other)]]
+    assert message_from(record, "line 1") == AIMessage("", additional_kwargs=other)
 
 
 def test_an_answer_that_only_calls_a_tool_is_no_empty_message() -> None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
 
 import pytest
 from conftest import WordEmbeddings
 from langchain_core.documents import Document
-from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.retrievers import BaseRetriever
 from langchain_tests.integration_tests import RetrieversIntegrationTests
 from pydantic import ValidationError
@@ -20,31 +18,6 @@ from langchain_threadmem.errors import InputError
 from langchain_threadmem.integrations.tools import recall_tool
 
 Invoke = Callable[..., Any]
-
-
-@pytest.fixture(params=["sync", "async"])
-def invoke(request: pytest.FixtureRequest) -> Iterator[Invoke]:
-    """Invokes a runnable directly or on an event loop."""
-    if request.param == "sync":
-        yield lambda runnable, given, **options: runnable.invoke(given, **options)
-        return
-    with asyncio.Runner() as runner:
-
-        def call(runnable: Any, given: Any, **options: Any) -> Any:
-            async def ask() -> Any:
-                return await runnable.ainvoke(given, **options)
-
-            return runner.run(ask())
-
-        yield call
-
-
-@pytest.fixture
-def travel(system: MemorySystem) -> ChatMemory:
-    memory = system.conversation("travel")
-    memory.append(HumanMessage("The visa for Japan", id="h1"), AIMessage("takes two weeks", id="a1"))
-    memory.append("The hotel in Kyoto", "is booked")
-    return memory
 
 
 class TestRetriever(RetrieversIntegrationTests):

@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from conftest import by_first_word
 from langchain.agents import create_agent
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.language_models import FakeListChatModel
@@ -32,12 +33,6 @@ from langchain_threadmem.threads.tree_view import TreeView
 
 Build = Callable[..., Any]
 Ask = Callable[..., list[dict[str, Any]]]
-
-
-def by_first_word(tree: TreeView, message: BaseMessage) -> int | None:
-    """Continues the newest turn whose question begins with the same word."""
-    topic = str(message.content).split()[0]
-    return max((end.id for end in tree.turn_ends() if end.human.split()[0] == topic), default=None)
 
 
 class Sure(FlowSelector):

@@ -75,20 +75,26 @@ def test_a_thread_that_leaves_another_says_where() -> None:
 
 def test_a_linear_conversation_saves_no_tokens() -> None:
     turns = turns_of([HumanMessage("a"), AIMessage("b"), HumanMessage("c"), AIMessage("d")])
-    shown, whole, *_ = play(ChatMemory(), turns, lambda: None)
+    shown, whole, *_ = play(ChatMemory(), turns, lambda done, total: None)
     assert shown == whole
 
 
 def test_threads_save_the_tokens_of_the_others() -> None:
     turns = [[HumanMessage(human), AIMessage(answer)] for human, answer in CHAT]
-    alone = sum(play(ChatMemory(), [turn], lambda: None)[0] for turn in turns)
-    shown, whole, *_ = play(ChatMemory(node_selector=lambda tree, message: None), turns, lambda: None)
+    alone = sum(play(ChatMemory(), [turn], lambda done, total: None)[0] for turn in turns)
+    shown, whole, *_ = play(
+        ChatMemory(node_selector=lambda tree, message: None), turns, lambda done, total: None
+    )
     assert alone == shown < whole
 
 
 def test_a_conversation_that_begins_with_an_answer_is_played() -> None:
     memory = ChatMemory()
-    play(memory, turns_of([AIMessage("How can I help?"), HumanMessage("Not at all.")]), lambda: None)
+    play(
+        memory,
+        turns_of([AIMessage("How can I help?"), HumanMessage("Not at all.")]),
+        lambda done, total: None,
+    )
     assert [message.content for message in memory.messages] == ["How can I help?", "Not at all."]
 
 

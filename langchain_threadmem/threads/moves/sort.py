@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from langchain_core.messages import BaseMessage
 
+from langchain_threadmem.common.inputs import Progress
 from langchain_threadmem.engine import telemetry
 from langchain_threadmem.engine.flow import Call, Flow, Sql
 from langchain_threadmem.engine.runtime import Runtime
@@ -35,7 +36,6 @@ SORTED = "sorted: "
 PLACED_BY_HAND = (BY_HAND.reason, KEPT_BY_HAND.reason)
 AT_ONCE, MOVED_AT_ONCE = 32, 64
 """The number of turns between two reports of the progress, and of moves in a transaction."""
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,18 +43,16 @@ export class MessageMap {
     this.active = new Set();
     for (let id = doc.tip; id && this.index.has(id); id = doc.parents[this.index.get(id)]) this.active.add(id);
     this.below = new Map();
-    this.depths = [];
     doc.ids.forEach((id, at) => {
       const parent = doc.parents[at];
       if (!this.below.has(parent)) this.below.set(parent, []);
       this.below.get(parent).push(id);
     });
-    const levels = [];
+    this.levels = [];
     for (const [strand, at] of [...this.first].sort((a, b) => a[1] - b[1])) {
       const above = this.index.get(doc.parents[at]);
-      levels[strand] = above === undefined ? 1 : levels[doc.strands[above]] + 1;
+      this.levels[strand] = above === undefined ? 1 : this.levels[doc.strands[above]] + 1;
     }
-    this.levels = levels;
     const lanes = 1 + Math.max(0, ...doc.lanes);
     const most = Math.max(40, Math.min(190, this.root.clientWidth * 0.22));
     this.step = Math.max(2, Math.min(16, most / lanes));
@@ -237,7 +235,7 @@ export class MessageMap {
   }
 
   /** Select a message and scroll to it. */
-  pick(id, scroll = true) {
+  pick(id) {
     const row = this.rowOf?.get(id);
     const old = this.drawn.get(this.rowOf?.get(this.selected));
     old?.setAttribute("aria-selected", "false");
@@ -246,14 +244,12 @@ export class MessageMap {
       this.root.removeAttribute("aria-activedescendant");
       return;
     }
-    if (scroll) {
-      const y = row * ROW;
-      if (y < this.root.scrollTop + ROW) this.root.scrollTop = y - ROW * 2;
-      else if (y > this.root.scrollTop + this.root.clientHeight - 2 * ROW) {
-        this.root.scrollTop = y - this.root.clientHeight + 3 * ROW;
-      }
-      this.draw();
+    const y = row * ROW;
+    if (y < this.root.scrollTop + ROW) this.root.scrollTop = y - ROW * 2;
+    else if (y > this.root.scrollTop + this.root.clientHeight - 2 * ROW) {
+      this.root.scrollTop = y - this.root.clientHeight + 3 * ROW;
     }
+    this.draw();
     this.drawn.get(row)?.setAttribute("aria-selected", "true");
     this.root.setAttribute("aria-activedescendant", `row-${id}`);
     this.select(id);

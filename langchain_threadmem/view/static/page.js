@@ -99,7 +99,7 @@ async function loadTree() {
   view.tree = doc.version;
   if (view.thread !== null && !doc.threads.some((thread) => thread.id === view.thread)) {
     // The thread has grown, or its end has moved.
-    const grown = doc.threads.find((thread) => map.doc && pathIn(doc, thread.id).includes(view.thread));
+    const grown = doc.threads.find((thread) => pathIn(doc, thread.id).includes(view.thread));
     view.thread = grown ? grown.id : null;
   }
   map.show(doc, view.thread === null ? null : pathIn(doc, view.thread));
@@ -232,7 +232,7 @@ const actions = {
   }),
 
   showThread: (id) => {
-    const thread = map.doc.threads.find(({ id: tip }) => pathIn(map.doc, tip).includes(id));
+    const thread = map.doc.threads.find(({ id: tip }) => map.path(tip).includes(id));
     if (!thread) return notify("The message was replaced, so it is not in a thread.");
     showThread(thread.id);
     map.pick(id);
