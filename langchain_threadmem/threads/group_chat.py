@@ -12,9 +12,9 @@ import math
 import re
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cache
-from importlib.resources import as_file, files
+from importlib.resources import files
 from itertools import takewhile
 from types import MappingProxyType
 from typing import Any
@@ -28,7 +28,14 @@ from langchain_threadmem.threads.features.cues import MESSAGE_CUES
 from langchain_threadmem.threads.features.learned_words import Floats
 from langchain_threadmem.threads.features.structure import Table
 from langchain_threadmem.threads.features.words import Reader
-from langchain_threadmem.threads.model import Networks, reader, score, softmax
+from langchain_threadmem.threads.model import (
+    Networks,
+    networks_in,
+    read_arrays,
+    reader,
+    score,
+    softmax,
+)
 from langchain_threadmem.threads.turn_ends import Speech, TurnEnd, TurnIndex
 from langchain_threadmem.tree.lineage import ENDLESS
 
@@ -416,5 +423,4 @@ def _rank(speakers: Sequence[int]) -> Table:
 @cache
 def networks() -> Networks:
     """The networks; the first call reads the file."""
-    with as_file(files(__package__).joinpath(FILE)) as path, np.load(path, allow_pickle=False) as arrays:
-        return Networks(*(arrays[part.name] for part in fields(Networks)))
+    return networks_in(read_arrays(files(__package__).joinpath(FILE)))

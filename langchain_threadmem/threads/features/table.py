@@ -159,19 +159,7 @@ _ROOT = (
     "root",
     "root_human",  # highest similarity to a human message
     "root_opening",  # highest similarity to a message that opened a thread
-    "root_nearest",
-    "root_thread",
-    "root_compatible",
-    "root_same",
-    "root_words",
-    "root_known",
-    "root_values",
-    "root_fit",
-    "root_follows",
-    "root_raw",
-    "root_raw_thread",
-    "root_rare",
-    "root_rare_share",
+    *("root_" + name for name in _BEST),
     "root_unshared",  # least
     "root_strange",  # least
     "root_opener",  # learned: how much the message looks like the first of a thread

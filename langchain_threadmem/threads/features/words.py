@@ -64,9 +64,8 @@ _HUMAN, _ANSWER, _HUMAN_NAME, _ANSWER_NAME = 1, 2, 4, 8
 
 
 class _Turn(NamedTuple):
-    """The features of one turn: its words, the roles of each word, and its row in `Reader.turns`."""
+    """The features of one turn: the roles of each of its words, and its row in `Reader.turns`."""
 
-    words: frozenset[str]
     roles: dict[str, int]
     numbers: Floats
 
@@ -181,7 +180,7 @@ class Reader:
         for words, role in by_role:
             for word in words:
                 roles[word] = roles.get(word, 0) | role
-        return _Turn(frozenset(roles), roles, numbers)
+        return _Turn(roles, numbers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,10 +203,9 @@ class Shared:
     def of(cls, turns: TurnFeatures, message: MessageFeatures) -> Shared:
         """Compare turns with a message."""
         columns = {word: place for place, word in enumerate({*message.terms, *message.names})}
-        words = frozenset(columns)
         roles = np.zeros((len(turns.ends), len(columns)), np.uint8)
         for row, turn in enumerate(turns.rows):
-            for word in words & turn.words:
+            for word in columns.keys() & turn.roles.keys():
                 roles[row, columns[word]] = turn.roles[word]
         terms = roles[:, [columns[word] for word in message.terms]]
         names = roles[:, [columns[name] for name in message.names]]
