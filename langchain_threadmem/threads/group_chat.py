@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from itertools import takewhile
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -142,8 +141,7 @@ class GroupChat:
             by_end[ends[row]] = by_end.get(ends[row], 0.0) + chance
         # Of equally likely candidates the latest is first.
         ranked = dict(sorted(by_end.items(), key=lambda item: (-item[1], -(item[0] or 0))))
-        best, probability = next(iter(ranked.items()))
-        return Choice(best, probability, self._reason(best, turn_ends, speaker), MappingProxyType(ranked))
+        return Choice(self._reason(next(iter(ranked)), turn_ends, speaker), ranked)
 
     def _reason(self, best: int | None, turn_ends: Sequence[TurnEnd], speaker: str) -> str:
         if best is None:

@@ -466,7 +466,8 @@ def odds(turns: list[TurnEnd]) -> tuple[float, float]:
     """The difference between the odds of a first turn and of a new root and those of the networks."""
     none, held = no_vectors(len(turns)), networks("words")
     found = describe(turns, none, none, "Which one is that?", None, reader())
-    learned, weighed = np.exp(score(held, found.rows)), weigh(held, found, turns)
+    learned, probabilities = np.exp(score(held, found.rows)), weigh(held, found, turns)
+    weighed = np.array([probabilities[id_] for id_ in found.ids])
     less = (weighed / weighed[-2]) / (learned / learned[-2])
     return float(less[0]), float(less[-1])
 

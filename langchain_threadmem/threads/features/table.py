@@ -195,6 +195,7 @@ class Candidates:
 
     Attributes:
         positions: Indexes into the turn ends, ascending; one row each.
+        ids: Ids of these turn ends, then `None` for a new root.
         rows: One column for each of `FEATURES`; the last row is the new root.
         cosines: For each position, the cosine of the message with the nearer text of the turn; NaN without
             vectors.
@@ -203,6 +204,7 @@ class Candidates:
     """
 
     positions: Places
+    ids: Sequence[int | None]
     rows: Table
     cosines: Table
     familiar: float | None = None
@@ -310,7 +312,8 @@ def describe(
     }
     # If `among` contains no end of a thread, each candidate is compared with all others.
     rows = _rows(columns, leaves if leaves.any() else ~leaves, root, common, features.cues)
-    return Candidates(positions, rows, cosines[positions], familiarity)
+    ids = [*(turn_ends[position].id for position in positions.tolist()), None]
+    return Candidates(positions, ids, rows, cosines[positions], familiarity)
 
 
 class _Layout(NamedTuple):

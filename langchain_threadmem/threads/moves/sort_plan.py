@@ -15,9 +15,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from langchain_threadmem.threads.choice import CHANCES_KEPT, UNBIASED, likeliest, weigh
+from langchain_threadmem.threads.choice import UNBIASED, stored_chances, weigh
 from langchain_threadmem.threads.features.learned_words import Floats
-from langchain_threadmem.threads.features.structure import LEAST_CHANCE
 from langchain_threadmem.threads.features.table import describe
 from langchain_threadmem.threads.features.words import Chances, Reader
 from langchain_threadmem.threads.model import compatibility, input_of, networks, softmax
@@ -141,9 +140,7 @@ class Sorter:
         vectors = self._humans[at], self._answers[at]
         found = describe(compared, *vectors, turn.end.human, vector, self._reads, self._learned)
         weighed = weigh(networks(self._way), found, compared, self._bias, has_subject=self._has_subject)
-        ids = [*(compared[at].id for at in found.positions.tolist()), None]
-        rows = [row for row in likeliest(weighed)[:CHANCES_KEPT] if weighed[row] >= LEAST_CHANCE]
-        chances: Chances = tuple((ids[row], float(weighed[row])) for row in rows)
+        chances = stored_chances(weighed)
         if not turn.answered:
             return chances
         placed = replace(turn.end, previous=chances[0][0], chances=chances)
