@@ -22,7 +22,7 @@ from langchain_threadmem.threads.features.learned_words import Floats
 from langchain_threadmem.threads.features.phrases import language_of
 from langchain_threadmem.threads.features.structure import LEAST_CHANCE
 from langchain_threadmem.threads.features.table import Candidates, check_vectors, describe
-from langchain_threadmem.threads.features.words import MESSAGE_CUE_AT, Chances, MessageFeatures, Reader
+from langchain_threadmem.threads.features.words import MESSAGE_CUE_AT, MessageFeatures, Reader
 from langchain_threadmem.threads.model import (
     Networks,
     compatibility,
@@ -34,7 +34,7 @@ from langchain_threadmem.threads.model import (
 )
 from langchain_threadmem.threads.second_look import reconsidered
 from langchain_threadmem.threads.turn_ends import TurnEnd
-from langchain_threadmem.tree.node import Bias
+from langchain_threadmem.tree.node import Bias, Chances
 
 CHANCES_KEPT = 5
 """The maximum number of candidates of a choice whose probabilities are stored."""

@@ -21,10 +21,11 @@ from langchain_threadmem.threads.features.learned_words import Floats
 from langchain_threadmem.threads.features.similarity import Compatibility
 from langchain_threadmem.threads.features.structure import LEAST_CHANCE, Table
 from langchain_threadmem.threads.features.table import describe
-from langchain_threadmem.threads.features.words import Chances, Reader
+from langchain_threadmem.threads.features.words import Reader
 from langchain_threadmem.threads.model import Networks, Way, score, softmax
 from langchain_threadmem.threads.shortlist import alone
 from langchain_threadmem.threads.turn_ends import TurnEnd
+from langchain_threadmem.tree.node import Chances
 
 SURE = 0.9
 """The probability of a place above which there is no second look."""

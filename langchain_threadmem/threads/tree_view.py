@@ -15,7 +15,7 @@ from langchain_threadmem.tree import graph, nodes, trees
 from langchain_threadmem.tree import placements as stored_placements
 from langchain_threadmem.tree.graph import parents_first
 from langchain_threadmem.tree.lineage import ENDLESS, Span
-from langchain_threadmem.tree.node import ConversationNode, Placement
+from langchain_threadmem.tree.node import Chances, ConversationNode, Placement
 from langchain_threadmem.tree.rows import nodes_of
 
 if TYPE_CHECKING:
@@ -66,9 +66,9 @@ class TreeView:
         self._ends = [end for end in self.turns.ends(speaker) if end.id < self.before]
         self.reason = ""
         """The selector's reason, in a few words, if it gives one."""
-        self.chances: Sequence[tuple[int | None, float]] = ()
+        self.chances: Chances = ()
         """The candidates and their probabilities, if the selector has computed them."""
-        self.revised: Mapping[int, Sequence[tuple[int | None, float]]] = {}
+        self.revised: Mapping[int, Chances] = {}
         """New probabilities of answered turns, the likeliest place first, by the `id` of the turn end."""
         self.title = ""
         """A title for the new thread, if the selector gives one."""

@@ -12,8 +12,9 @@ from langchain_threadmem.errors import InputError
 from langchain_threadmem.threads.choice import CHANCES_KEPT, choose
 from langchain_threadmem.threads.features.table import FEATURES
 from langchain_threadmem.threads.model import networks, reader
-from langchain_threadmem.threads.second_look import LATE, SURE, Chances, SecondLook, look_again, reconsidered
+from langchain_threadmem.threads.second_look import LATE, SURE, SecondLook, look_again, reconsidered
 from langchain_threadmem.threads.turn_ends import TurnEnd
+from langchain_threadmem.tree.node import Chances
 
 CSV = TurnEnd(2, None, "How do I read a CSV file in pandas?", "Call pandas.read_csv with its path.")
 WINE = TurnEnd(4, None, "Which wine goes with grilled salmon?", "A dry Riesling or a Pinot Noir.")

@@ -28,11 +28,10 @@ from langchain_threadmem.threads.features.learned_words import Floats, WordVecto
 from langchain_threadmem.threads.features.phrases import Phrases
 from langchain_threadmem.threads.features.structure import LEAST, Places, Table
 from langchain_threadmem.threads.turn_ends import TurnEnd
+from langchain_threadmem.tree.node import Chances
 
 REMEMBERED = 4096
 """The number of turns, and of messages, that a reader caches."""
-Chances = tuple[tuple[int | None, float], ...]
-"""Candidates for the parent of a turn and their probabilities, the likeliest first."""
 ENOUGH_WORDS = 8.0
 """The maximum rarity of shared words in a feature, about three rare words."""
 LONG_MESSAGE, LONG_TURN = 6, 30

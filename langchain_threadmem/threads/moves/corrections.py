@@ -25,9 +25,8 @@ from langchain_threadmem.tree import branches, nodes, revise, revision, trees
 from langchain_threadmem.tree import placements as stored_placements
 from langchain_threadmem.tree.conversation import Conversation, node_in, tree_of
 from langchain_threadmem.tree.navigate import MessageRef, message_in
-from langchain_threadmem.tree.node import BY_HAND, DOUBTFUL, Bias, ConversationNode, Placement
+from langchain_threadmem.tree.node import BY_HAND, DOUBTFUL, Bias, Chances, ConversationNode, Placement
 from langchain_threadmem.tree.nodes import NodeRow
-from langchain_threadmem.tree.placements import Chances
 from langchain_threadmem.tree.rows import nodes_of
 
 PRIOR = 3.0
@@ -115,7 +114,7 @@ def place(conversation: Conversation, node_id: int, parent_id: int | None) -> Fl
 
     def chosen(conn: Conn) -> Chances:
         placement = stored_placements.by_key(conn, node_in(conn, tree, node_id).key)
-        return () if placement is None else tuple(placement.chances)
+        return () if placement is None else placement.chances
 
     chances = yield from Sql(chosen)
     index = (yield from turns(runtime, tree)) if chances else None

@@ -17,10 +17,9 @@ from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.threads.turn_ends import TurnEnd, TurnIndex
 from langchain_threadmem.tree import nodes, revise, trees
 from langchain_threadmem.tree import placements as stored_placements
-from langchain_threadmem.tree.node import MOVED, Placement
+from langchain_threadmem.tree.node import MOVED, Chances, Placement
 from langchain_threadmem.tree.nodes import NodeRow
 
-Chances = Sequence[tuple[int | None, float]]
 LIKELY, LIKELIER = 0.5, 8.0
 """The minimum probability of the new place of a turn, and its minimum ratio to that of the present place
 (`docs/experiments.md`)."""

@@ -18,12 +18,12 @@ import numpy as np
 from langchain_threadmem.threads.choice import UNBIASED, stored_chances, weigh
 from langchain_threadmem.threads.features.learned_words import Floats
 from langchain_threadmem.threads.features.table import describe
-from langchain_threadmem.threads.features.words import Chances, Reader
+from langchain_threadmem.threads.features.words import Reader
 from langchain_threadmem.threads.model import compatibility, input_of, networks, softmax
 from langchain_threadmem.threads.second_look import UNLIKELY, look_again, ranked
 from langchain_threadmem.threads.shortlist import NEWEST, considered
 from langchain_threadmem.threads.turn_ends import TurnEnd, TurnIndex
-from langchain_threadmem.tree.node import Bias
+from langchain_threadmem.tree.node import Bias, Chances
 
 SURE = 0.98
 """The probability of a place above which its answer is not looked at."""
@@ -108,7 +108,8 @@ class Sorter:
             self._place(turn)
 
     def _place(self, turn: Turn) -> None:
-        number, chances = turn.end.id, Chances()
+        number = turn.end.id
+        chances: Chances = ()
         if turn.fixed:
             parent = turn.end.previous
         else:
