@@ -155,9 +155,7 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
             ...     saver.get_tuple({"configurable": {"thread_id": "first"}}) is None
             True
         """
-        saver = cls(MemorySystem(url, owner=owner), serde=serde)
-        saver._owns_system = True
-        return saver
+        return cls._on(url, owner, serde=serde)
 
     @verb
     def get_tuple(self, config: RunnableConfig) -> Flow[CheckpointTuple | None]:

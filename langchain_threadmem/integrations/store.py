@@ -112,14 +112,7 @@ class ThreadMemStore(SystemIntegration, BaseStore):
             ...     store.get(("users",), "ada") is None
             True
         """
-        system = MemorySystem(url, owner=owner)
-        try:
-            store = cls(system, index=index, ttl=ttl)
-        except BaseException:
-            system.close()
-            raise
-        store._owns_system = True
-        return store
+        return cls._on(url, owner, index=index, ttl=ttl)
 
     @property
     def _context(self) -> StoreContext:
