@@ -12,10 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NotRequired, TypedDict, Unpack
 
-from langchain_core.messages import BaseMessage, RemoveMessage, SystemMessage
+from langchain_core.messages import BaseMessage, SystemMessage
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langgraph.graph import END, START, MessagesState, StateGraph
-from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.graph.state import CompiledStateGraph
 
 from langchain_threadmem.chat_memory import SelectionOptions, ThreadOptions
@@ -23,7 +22,7 @@ from langchain_threadmem.engine.chat_model import chat_model
 from langchain_threadmem.engine.flow import Flow, arun, run
 from langchain_threadmem.engine.owners import OwnerOfRun
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.integrations._events import announce
+from langchain_threadmem.integrations._routing import announced_route, check_recall, state_update
 from langchain_threadmem.integrations._system import ConversationId, RunConversations
 from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.codec import text_of
@@ -39,7 +38,7 @@ from langchain_threadmem.threads.events import (
     suggestion_threshold,
 )
 from langchain_threadmem.threads.llm_selector import selector_of
-from langchain_threadmem.threads.route import ActiveThread, Lineage, Routed
+from langchain_threadmem.threads.route import ActiveThread, Lineage
 from langchain_threadmem.threads.select import COVER, ThreadedConversation
 from langchain_threadmem.threads.selectors import AnySelector, SemanticNodeSelector
 
@@ -135,13 +134,9 @@ def select_thread_node(
     threshold = suggestion_threshold(on_select, suggest_at)
 
     def work(state: Any, conversation: ThreadedConversation, lineage: Lineage) -> Flow[dict[str, Any]]:
-        thread = _get(state, "active_thread") or {}
-        messages = _list(state, messages_key)
-        routed = yield from route.route(conversation, messages, thread.get("message_id"), lineage, threshold)
-        if routed is None:
-            return {}
-        yield from announce(routed)
-        return _update(routed, messages_key, threshold is not None)
+        messages, before = _list(state, messages_key), _get(state, "active_thread")
+        routed = yield from announced_route(conversation, messages, before, lineage, threshold)
+        return {} if routed is None else state_update(routed, threshold is not None, messages_key)
 
     return _node("select_thread", conversations, work)
 
@@ -275,8 +270,7 @@ def create_threaded_chat(
         >>> chat.invoke({"messages": [("user", "Hello")]})["messages"][-1].content
         'Hi!'
     """
-    if recall < 0:
-        raise InputError(f"recall={recall!r} is negative; pass the number of messages, 0 for none")
+    check_recall(recall)
     builder = StateGraph(ThreadedState)
     identity = Identity(conversation_id=conversation_id, owner=owner)
     chosen = selector_of(selector, model, ask)
@@ -348,16 +342,6 @@ def _node(
         return await arun(work(state, conversation, lineage), conversation.runtime)
 
     return RunnableLambda(invoke, ainvoke, name=name)
-
-
-def _update(routed: Routed, messages_key: str, suggests: bool) -> dict[str, Any]:
-    """The update of a state; LangGraph ignores keys that the state does not have."""
-    update: dict[str, Any] = {"active_thread": routed.thread}
-    if suggests and routed.event is not None:
-        update["suggestion"] = routed.event["suggestion"]
-    if routed.messages is not None:
-        update[messages_key] = [RemoveMessage(REMOVE_ALL_MESSAGES), *routed.messages]
-    return update
 
 
 def _get(state: Any, key: str) -> Any:
