@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeGuard
@@ -65,6 +66,22 @@ def seconds_of(time: datetime) -> float:
             f"{time.isoformat()} is outside of the years 1 to 9999 in UTC; pass a time in these years"
         ) from error
     return seconds
+
+
+def check_one_of(name: str, value: object, allowed: Iterable[object]) -> None:
+    """Refuse a value of an option that is none of the allowed values.
+
+    Raises:
+        InputError: The value is not allowed; the error names the allowed values.
+
+    Example:
+        >>> check_one_of("order", "backwards", ("chronological", "relevance"))
+        Traceback (most recent call last):
+        langchain_threadmem.errors.InputError: order='backwards' is not one of 'chronological', 'relevance'
+    """
+    values = list(allowed)
+    if value not in values:
+        raise InputError(f"{name}={value!r} is not one of {', '.join(map(repr, values))}")
 
 
 def is_number(value: object) -> TypeGuard[float]:

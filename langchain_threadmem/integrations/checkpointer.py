@@ -34,6 +34,7 @@ from langchain_threadmem.checkpoints.load import Snapshot
 from langchain_threadmem.checkpoints.queries import Address
 from langchain_threadmem.checkpoints.save import Archive
 from langchain_threadmem.checkpoints.values import is_message_list
+from langchain_threadmem.common.inputs import check_one_of
 from langchain_threadmem.engine.flow import Flow, arun, averb, run, verb
 from langchain_threadmem.engine.owners import OwnerOfRun
 from langchain_threadmem.errors import InputError
@@ -351,8 +352,7 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
         Raises:
             InputError: The strategy is unknown.
         """
-        if strategy not in ("keep_latest", "delete"):
-            raise InputError(f"strategy={strategy!r} is not one of 'keep_latest', 'delete'")
+        check_one_of("strategy", strategy, ("keep_latest", "delete"))
         for thread in dict.fromkeys(map(_name, thread_ids)):
             if strategy == "delete":
                 yield from erase(self._archive.runtime, thread)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from pydantic import BaseModel, Field
 
+from langchain_threadmem.common.inputs import check_one_of
 from langchain_threadmem.common.usage import Usage
 from langchain_threadmem.engine.chat_model import UnusableAnswerError, check_model
 from langchain_threadmem.engine.chat_model import ask as ask_model
@@ -20,7 +21,7 @@ from langchain_threadmem.messages.text import cut, plural
 from langchain_threadmem.threads.asking import RELIABILITY, Question, Reliability, Share
 from langchain_threadmem.threads.choice import Choice
 from langchain_threadmem.threads.selectors import AnySelector, FlowSelector, SemanticNodeSelector
-from langchain_threadmem.threads.tree_view import OnFailure, TreeView, check_on_failure
+from langchain_threadmem.threads.tree_view import OnFailure, TreeView
 from langchain_threadmem.threads.turn_ends import TurnEnd
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ class LLMNodeSelector(FlowSelector):
         if not 0.0 < reliability < 1.0:
             raise InputError(f"reliability={reliability!r} is not above 0 and below 1; pass a probability")
         if on_selection_failure is not None:
-            check_on_failure(on_selection_failure)
+            check_one_of("on_selection_failure", on_selection_failure, get_args(OnFailure))
         self.model = check_model(model)
         self.attempts = attempts
         self.shortlist = shortlist

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.engine.runtime import Runtime, TreeCache
@@ -23,16 +23,6 @@ if TYPE_CHECKING:
 
 OnFailure = Literal["latest", "root", "raise"]
 """The place of a message whose selector failed: below the latest answer, a new root, or an error."""
-
-
-def check_on_failure(choice: str) -> None:
-    """Refuse an unknown `on_selection_failure`.
-
-    Raises:
-        InputError: The value is not a member of `OnFailure`.
-    """
-    if choice not in get_args(OnFailure):
-        raise InputError(f"on_selection_failure={choice!r} is not one of 'latest', 'root', 'raise'")
 
 
 class TreeView:
