@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from itertools import takewhile
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -74,7 +75,8 @@ class Message:
         terms: The weight of each term; the sum of the squares is 1.
         cues: A number for each of `CUES`.
         place: The number of messages before it.
-        parent: Place of the message that it continues; its own place at a root.
+        parent: Place of the message that it continues; its own place at a root, and -1 if the message is
+            older than the latest messages.
         parent_speaker: Speaker of that message.
         parent_terms: Terms of that message.
         thread: Its thread.
@@ -95,6 +97,11 @@ class Message:
     thread: _Thread = field(default_factory=_Thread)
     replies: int = 0
     heard: set[int] = field(default_factory=set)
+
+
+_NUMBERS = attrgetter(
+    *("place", "speaker", "addressed", "parent", "parent_speaker", "replies", "thread.size", "thread.last")
+)
 
 
 class GroupChat:
@@ -120,11 +127,11 @@ class GroupChat:
             for name in _names(speech.speaker):
                 self._names.setdefault(name, set()).add(speaker)
             message = self._read(speech, reads)
-            if speech.is_answer:  # An answer of the bot addresses the author of the message before it.
-                above = next((message_ for message_ in self._latest if message_.id == speech.previous), None)
-                if above is not None and message.addressed == NOBODY:
-                    message.addressed, message.named = above.speaker, message.named | {above.speaker}
-            self._place(message, speech.previous)
+            above = next((earlier for earlier in self._latest if earlier.id == speech.previous), None)
+            if speech.is_answer and above is not None and message.addressed == NOBODY:
+                # An answer of the bot addresses the author of the message before it.
+                message.addressed, message.named = above.speaker, message.named | {above.speaker}
+            self._place(message, speech.previous, above)
             self._speeches[speech.id] = speech
 
     def choose(self, turn_ends: Sequence[TurnEnd], speaker: str, text: str, reads: Reader) -> Choice:
@@ -200,14 +207,12 @@ class GroupChat:
             }
         return next(iter(people)) if len(people) == 1 else NOBODY
 
-    def _place(self, message: Message, previous: int | None) -> None:
-        message.parent, above = message.place, None
-        if previous is not None:
-            message.thread = self._threads.get(previous, message.thread)
-            message.parent = NOBODY  # The parent is older than the latest messages.
-            above = next((earlier for earlier in self._latest if earlier.id == previous), None)
+    def _place(self, message: Message, previous: int | None, above: Message | None) -> None:
+        """Put a message in its thread; `above` is the previous message, if it is one of the latest."""
+        if previous is None:
+            message.parent, message.parent_speaker = message.place, message.speaker
         else:
-            message.parent_speaker = message.speaker
+            message.thread = self._threads.get(previous, message.thread)
         if above is not None:
             above.replies += 1
             above.heard.add(message.speaker)
@@ -289,43 +294,17 @@ def _described(message: Message, latest: Sequence[Message]) -> tuple[list[Messag
     their_thread = latest[theirs[-1]].thread if len(theirs) else None
 
     candidates = [latest[at] for at in chosen.tolist()]
-    at, speakers, addressees, parents, parent_speakers, replies, size, thread_speakers, last = np.array(
-        [
-            (
-                earlier.place,
-                earlier.speaker,
-                earlier.addressed,
-                earlier.parent,
-                earlier.parent_speaker,
-                earlier.replies,
-                earlier.thread.size,
-                len(earlier.thread.speakers),
-                earlier.thread.last,
-            )
-            for earlier in candidates
-        ]
+    at, speakers, addressees, parents, parent_speakers, replies, size, last = np.array(
+        [_NUMBERS(earlier) for earlier in candidates]
     ).T
+    thread_speakers = np.array([len(earlier.thread.speakers) for earlier in candidates])
     cues = np.array([earlier.cues for earlier in candidates])
-    (
-        names_somebody,
-        heard_me,
-        in_my_thread,
-        in_their_thread,
-        with_me,
-        with_them,
-    ) = np.array(
-        [
-            (
-                bool(earlier.named),
-                speaker in earlier.heard,
-                earlier.thread is my_thread,
-                earlier.thread is their_thread,
-                speaker in earlier.thread.speakers,
-                not message.named.isdisjoint(earlier.thread.speakers),
-            )
-            for earlier in candidates
-        ]
-    ).T
+    names_somebody = np.array([bool(earlier.named) for earlier in candidates])
+    heard_me = np.array([speaker in earlier.heard for earlier in candidates])
+    in_my_thread = np.array([earlier.thread is my_thread for earlier in candidates])
+    in_their_thread = np.array([earlier.thread is their_thread for earlier in candidates])
+    with_me = np.array([speaker in earlier.thread.speakers for earlier in candidates])
+    with_them = np.array([not message.named.isdisjoint(earlier.thread.speakers) for earlier in candidates])
     rank, between, alike = _rank(all_speakers.tolist())[chosen], all_between[chosen], all_alike[chosen]
     mine, named, names_me, last_of_speaker = is_mine[chosen], is_named[chosen], calls_me[chosen], rank == 0
     since, is_root, is_last = chosen >= after_mine, parents == at, last == at
