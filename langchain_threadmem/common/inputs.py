@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 from langchain_threadmem.errors import InputError
 
@@ -82,6 +82,16 @@ def check_one_of(name: str, value: object, allowed: Iterable[object]) -> None:
     values = list(allowed)
     if value not in values:
         raise InputError(f"{name}={value!r} is not one of {', '.join(map(repr, values))}")
+
+
+def value_in(holder: Any, name: str) -> Any:
+    """A value of a mapping, or an attribute of another object; `None` if it is missing.
+
+    Example:
+        >>> value_in({"name": "ada"}, "name"), value_in(Path("chat.json"), "stem"), value_in(None, "name")
+        ('ada', 'chat', None)
+    """
+    return holder.get(name) if isinstance(holder, Mapping) else getattr(holder, name, None)
 
 
 def is_number(value: object) -> TypeGuard[float]:

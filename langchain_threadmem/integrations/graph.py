@@ -8,7 +8,7 @@ that recall does not find it again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NotRequired, TypedDict, Unpack
 
@@ -18,6 +18,7 @@ from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from langchain_threadmem.chat_memory import SelectionOptions, ThreadOptions
+from langchain_threadmem.common.inputs import value_in
 from langchain_threadmem.engine.chat_model import chat_model
 from langchain_threadmem.engine.flow import Flow, arun, run
 from langchain_threadmem.engine.owners import OwnerOfRun
@@ -134,7 +135,7 @@ def select_thread_node(
     threshold = suggestion_threshold(on_select, suggest_at)
 
     def work(state: Any, conversation: ThreadedConversation, lineage: Lineage) -> Flow[dict[str, Any]]:
-        messages, before = _list(state, messages_key), _get(state, "active_thread")
+        messages, before = _list(state, messages_key), value_in(state, "active_thread")
         routed = yield from announced_route(conversation, messages, before, lineage, threshold)
         return {} if routed is None else state_update(routed, threshold is not None, messages_key)
 
@@ -304,7 +305,7 @@ def _model_node(model: Model, system_prompt: str | None, conversations: RunConve
         system_messages = [message for message in messages if isinstance(message, SystemMessage)]
         thread = [message for message in messages if not isinstance(message, SystemMessage)]
         newest = newest_human(thread) or 0
-        quoted = recall_message(_get(state, "recalled") or [])
+        quoted = recall_message(value_in(state, "recalled") or [])
         view = shown(thread[:newest], thread[newest:], conversation.window)
         return [*first, *system_messages, *quoted, *(yield from coverage.covered(conversation, view))]
 
@@ -344,13 +345,9 @@ def _node(
     return RunnableLambda(invoke, ainvoke, name=name)
 
 
-def _get(state: Any, key: str) -> Any:
-    """A value of a state that is a dictionary, a dataclass or a Pydantic model; `None` if it is missing."""
-    return state.get(key) if isinstance(state, Mapping) else getattr(state, key, None)
-
-
 def _list(state: Any, key: str) -> Sequence[BaseMessage]:
-    messages: Sequence[BaseMessage] | None = _get(state, key)
+    """The messages of a state that is a dictionary, a dataclass or a Pydantic model."""
+    messages: Sequence[BaseMessage] | None = value_in(state, key)
     if messages is None:
         raise InputError(f"the state has no key {key!r}; pass messages_key=... of the list of messages")
     return messages

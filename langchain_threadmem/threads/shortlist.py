@@ -1,4 +1,4 @@
-"""Shortlists: the turns that a choice compares, whose number does not grow with the conversation."""
+"""The turns that a choice compares, whose number does not grow with the conversation."""
 
 from __future__ import annotations
 
@@ -8,18 +8,7 @@ from dataclasses import replace
 from itertools import islice
 from operator import attrgetter
 
-import numpy as np
-from numpy.typing import NDArray
-
-from langchain_threadmem.threads.features.structure import (
-    PATH,
-    RECENT_THREADS,
-    RECENT_TURNS,
-    SIMILAR_THREADS,
-    SIMILAR_TURNS,
-    Places,
-    Table,
-)
+from langchain_threadmem.threads.features.structure import PATH
 from langchain_threadmem.threads.turn_ends import TurnEnd, TurnIndex
 
 NEWEST = 64
@@ -81,21 +70,3 @@ def alone(turn_ends: Sequence[TurnEnd]) -> list[TurnEnd]:
     """The turn ends as a conversation of their own: a turn that continues any other turn becomes a root."""
     ids = {None, *(end.id for end in turn_ends)}
     return [end if end.previous in ids else replace(end, previous=None) for end in turn_ends]
-
-
-def shortlist(ended: NDArray[np.bool_], nearest: Table, least: float) -> Places:
-    """Positions of the candidates, ascending; their number does not grow with the conversation.
-
-    Args:
-        ended: For each turn, whether it is the end of a thread.
-        nearest: The similarity of each turn to the message.
-        least: The similarity that a turn must exceed to be a candidate by similarity.
-    """
-    chosen = np.zeros(len(ended), bool)
-    chosen[-RECENT_TURNS:] = True
-    ends = np.flatnonzero(ended)
-    chosen[ends[-RECENT_THREADS:]] = True
-    for places, most in ((ends, SIMILAR_THREADS), (np.arange(len(ended)), SIMILAR_TURNS)):
-        similar = places[np.argsort(-nearest[places], kind="stable")[:most]]
-        chosen[similar[nearest[similar] > least]] = True
-    return np.flatnonzero(chosen)

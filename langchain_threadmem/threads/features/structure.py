@@ -64,6 +64,24 @@ class Tree:
         return cls(previous, openings, ended, *_probabilities(turn_ends, previous, places))
 
 
+def shortlist(ended: NDArray[np.bool_], nearest: Table, least: float) -> Places:
+    """Positions of the candidates, ascending; their number does not grow with the conversation.
+
+    Args:
+        ended: For each turn, whether it is the end of a thread.
+        nearest: The similarity of each turn to the message.
+        least: The similarity that a turn must exceed to be a candidate by similarity.
+    """
+    chosen = np.zeros(len(ended), bool)
+    chosen[-RECENT_TURNS:] = True
+    ends = np.flatnonzero(ended)
+    chosen[ends[-RECENT_THREADS:]] = True
+    for places, most in ((ends, SIMILAR_THREADS), (np.arange(len(ended)), SIMILAR_TURNS)):
+        similar = places[np.argsort(-nearest[places], kind="stable")[:most]]
+        chosen[similar[nearest[similar] > least]] = True
+    return np.flatnonzero(chosen)
+
+
 @dataclass(frozen=True, slots=True)
 class Paths:
     """The ends of the threads of candidates, one row each.

@@ -43,6 +43,7 @@ from langchain_threadmem.threads.features.structure import (
     Tree,
     by_place,
     habits,
+    shortlist,
 )
 from langchain_threadmem.threads.features.words import (
     FITS,
@@ -53,7 +54,6 @@ from langchain_threadmem.threads.features.words import (
     by_word_vectors,
     by_words,
 )
-from langchain_threadmem.threads.shortlist import shortlist
 from langchain_threadmem.threads.turn_ends import TurnEnd
 
 _BEST = {
