@@ -148,14 +148,13 @@ def choose(
         return FIRST
     reads = reads or reader(language_of_message(turn_ends, message))
     way = input_of(model, None if vector is None else len(vector), neutral=reads.is_neutral)
-    learned = compatibility(way)
     check_vectors(len(turn_ends), human_vectors, answer_vectors, vector)
     if way.endswith("words"):
         human_vectors = answer_vectors = np.zeros((len(turn_ends), 0), np.float32)
         vector = None
-    vectors, again = (human_vectors, answer_vectors), networks(way, again=True)
-    revised = reconsidered(turn_ends, *vectors, way, reads, learned, again, version)
-    candidates = describe(revised, *vectors, message, vector, reads, learned)
+    vectors = human_vectors, answer_vectors
+    revised = reconsidered(turn_ends, *vectors, way, reads, version)
+    candidates = describe(revised, *vectors, message, vector, reads, compatibility(way))
     has_subject = not all(_is_greeting(reads.message(turn.human)) for turn in turn_ends)
     probabilities = weigh(networks(way), candidates, revised, bias, has_subject=has_subject)
     # The reason describes the stored tree, not the tree after second looks.

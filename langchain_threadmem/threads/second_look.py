@@ -22,7 +22,7 @@ from langchain_threadmem.threads.features.similarity import Compatibility
 from langchain_threadmem.threads.features.structure import LEAST_CHANCE, Table
 from langchain_threadmem.threads.features.table import describe
 from langchain_threadmem.threads.features.words import Reader
-from langchain_threadmem.threads.model import Networks, Way, score, softmax
+from langchain_threadmem.threads.model import Networks, Way, compatibility, networks, score, softmax
 from langchain_threadmem.threads.shortlist import alone
 from langchain_threadmem.threads.turn_ends import TurnEnd
 from langchain_threadmem.tree.node import Chances
@@ -84,7 +84,7 @@ def look_again(
     turn: TurnEnd,
     vector: Floats | None,
     reader: Reader,
-    compatibility: Compatibility | None,
+    learned: Compatibility | None,
     sure: float = SURE,
 ) -> SecondLook | None:
     """The candidates of a turn, described by its answer.
@@ -96,7 +96,7 @@ def look_again(
         turn: The turn, as it was placed.
         vector: Unit vector of its answer; `None` for words alone.
         reader: The reader of the texts.
-        compatibility: The learned matrices, for vectors of the local model.
+        learned: The learned matrices, for vectors of the local model.
         sure: The probability of the place above which there is no second look.
 
     Returns:
@@ -113,7 +113,7 @@ def look_again(
         if _is_clear(near, ids.index(turn.previous)):
             return None
     candidates = describe(
-        before, human_vectors, answer_vectors, turn.answer_with_calls, vector, reader, compatibility, among
+        before, human_vectors, answer_vectors, turn.answer_with_calls, vector, reader, learned, among
     )
     likely = {None: UNLIKELY} | dict(turn.chances)
     chances = np.array([likely[id_] for id_ in ids])
@@ -143,8 +143,6 @@ def reconsidered(
     answer_vectors: Floats,
     way: Way,
     reader: Reader,
-    compatibility: Compatibility | None,
-    ensemble: Networks,
     version: int = 0,
 ) -> list[TurnEnd]:
     """The turn ends after second looks: uncertain turns with new probabilities and the likeliest parent.
@@ -164,8 +162,8 @@ def reconsidered(
                 late = slice(max(place - LATE, 0), place)
                 vector = None if way.endswith("words") else answer_vectors[place]
                 vectors = human_vectors[late], answer_vectors[late]
-                look = look_again(alone(revised[late]), *vectors, turn, vector, reader, compatibility)
-                chances = look.revised(ensemble) if look else stored
+                look = look_again(alone(revised[late]), *vectors, turn, vector, reader, compatibility(way))
+                chances = look.revised(networks(way, again=True)) if look else stored
                 reader.second_looks.put(key, chances)
             # The likeliest parent may be removed, or older than these turns.
             if chances != stored and chances[0][0] in known_ids:
