@@ -367,7 +367,7 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
     ) -> Flow[Mapping[str, DeltaChannelHistory]]:
         """The writes to channels before a checkpoint, since the latest stored value of each channel."""
         thread, checkpoint = _thread(config), _checkpoint_id(config)
-        return (yield from load.delta_history(self._archive, thread, _ns(config), checkpoint, channels))
+        return load.delta_history(self._archive, thread, _ns(config), checkpoint, channels)
 
     aget_delta_channel_history = averb(get_delta_channel_history)
 
@@ -522,6 +522,6 @@ def _tuple(snapshot: Snapshot, given: RunnableConfig | None) -> CheckpointTuple:
 
 def _pages(addresses: NamedAddresses, limit: int | None) -> Iterator[NamedAddresses]:
     """Addresses in pages, up to a limit."""
-    end = len(addresses) if limit is None else min(len(addresses), max(limit, 0))
-    for start in range(0, end, PAGE):
-        yield addresses[start : min(start + PAGE, end)]
+    chosen = addresses if limit is None else addresses[: max(limit, 0)]
+    for start in range(0, len(chosen), PAGE):
+        yield chosen[start : start + PAGE]

@@ -9,7 +9,6 @@ that recall does not find it again.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NotRequired, TypedDict, Unpack
 
 from langchain_core.messages import BaseMessage, SystemMessage
@@ -288,11 +287,9 @@ def create_threaded_chat(
     conversations = RunConversations(system, conversation_id, owner=owner, window=window, **options)
     steps.append(("model", _model_node(model, system_prompt, conversations)))
     steps.append(("store_turn", store_turn_node(system, **identity)))
-    names = [START, *(name for name, _ in steps), END]
-    for name, node in steps:
-        builder.add_node(name, node)
-    for before, after in pairwise(names):
-        builder.add_edge(before, after)
+    builder.add_sequence(steps)
+    builder.add_edge(START, "select_thread")
+    builder.add_edge("store_turn", END)
     return builder.compile(checkpointer=checkpointer, store=store, name="threaded_chat")
 
 

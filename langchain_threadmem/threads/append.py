@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import pairwise
 
@@ -128,19 +128,15 @@ def _write(
     # The drafts are encoded already, so a message that cannot be stored creates no tree.
     tree = conversation.tree or (yield from tree_of(conversation))
     write = Append(tree, drafts, parent)
-    written = yield from Sql(_after_moves(write, moves) if moves else write, write=True)
-    embed_soon(conversation.runtime, (tree,))
-    return written.nodes
-
-
-def _after_moves(write: Append, moves: Sequence[Move]) -> Callable[[Conn], Written]:
-    """An append that first moves turns."""
 
     def move_and_write(conn: Conn) -> Written:
-        heal.move(conn, write.tree, moves)
+        heal.move(conn, tree, moves)
         return write(conn)
 
-    return move_and_write
+    # Several queued appends without moves become one write (`storage.group_commit`).
+    written = yield from Sql(move_and_write if moves else write, write=True)
+    embed_soon(conversation.runtime, (tree,))
+    return written.nodes
 
 
 def _calls_above(

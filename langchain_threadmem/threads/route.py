@@ -303,10 +303,6 @@ def store(conversation: ThreadedConversation, given: Sequence[BaseMessage]) -> F
     older answers of the same turn supersedes them. Summaries, recalled text and system messages are not
     stored: no person, model or tool of the conversation wrote them.
 
-    Args:
-        conversation: The conversation.
-        given: The list in the graph's state.
-
     Returns:
         The number of messages that were written.
     """
@@ -332,13 +328,7 @@ def store(conversation: ThreadedConversation, given: Sequence[BaseMessage]) -> F
 def store_turn(
     conversation: ThreadedConversation, given: Sequence[BaseMessage], lineage: Lineage
 ) -> Flow[None]:
-    """Store the end of a list at the end of a run.
-
-    Args:
-        conversation: The conversation.
-        given: The list in the graph's state.
-        lineage: The branch that the run continues.
-    """
+    """Store the end of a list at the end of a run."""
     yield from store(conversation, given)
     if lineage.replaced:
         yield from store_branch(conversation, given, lineage)
@@ -349,12 +339,8 @@ def store_branch(
 ) -> Flow[None]:
     """Store that a new answer to an earlier question begins a branch, in a run from `ThreadMemSaver.fork`.
 
-    The successors of the run do not see the replaced message and the turns below it.
-
-    Args:
-        conversation: The conversation.
-        given: The list in the graph's state, which is stored.
-        lineage: The branch that the run continues.
+    The list is stored already. The successors of the run do not see the replaced message and the turns below
+    it.
     """
     spoken = [message for message in given if message.type in ("human", *_ANSWERS)]
     if not spoken or spoken[-1].type == "human":

@@ -30,7 +30,7 @@ from langchain_threadmem.threads.choice import FIRST, UNBIASED, Choice, choose, 
 from langchain_threadmem.threads.features.words import Reader
 from langchain_threadmem.threads.group_chat import choose_in_group
 from langchain_threadmem.threads.model import reader
-from langchain_threadmem.threads.shortlist import NEWEST, considered
+from langchain_threadmem.threads.shortlist import NEWEST, compared_turns
 from langchain_threadmem.threads.tree_view import TreeView, as_view
 from langchain_threadmem.threads.turn_ends import TurnEnd
 from langchain_threadmem.tree import placements
@@ -202,7 +202,7 @@ class SemanticNodeSelector(FlowSelector):
                 older = _nearest(vectors, vector, before)
             elif runtime is not None and not runtime.encrypted:
                 older = yield from likely(runtime, tree.tree, text, NEAREST, before)
-        compared, version = considered(ends, tree.turns, older), tree.turns.version
+        compared, version = compared_turns(ends, tree.turns, older), tree.turns.version
         if separate is not None:
             vectors, vector, model = yield from _embedded(separate, compared, text)
         reads = reader(language) if runtime is None else runtime.get(TurnReader).of(language)

@@ -20,7 +20,7 @@ Twice these numbers recognise about as many returns."""
 _id = attrgetter("id")
 
 
-def considered(turn_ends: Sequence[TurnEnd], index: TurnIndex, near: Sequence[int]) -> list[TurnEnd]:
+def compared_turns(turn_ends: Sequence[TurnEnd], index: TurnIndex, near: Sequence[int]) -> list[TurnEnd]:
     """The turn ends that a choice compares, oldest first.
 
     Args:
@@ -42,7 +42,7 @@ def considered(turn_ends: Sequence[TurnEnd], index: TurnIndex, near: Sequence[in
         ...     asked = ConversationNode(n, HumanMessage("Hi"))
         ...     index.add([asked, ConversationNode(n + 1, AIMessage("Hi!"), n)])
         >>> ends = index.ends()
-        >>> len(considered(ends, index, [])), [end.id for end in considered(ends, index, [8, 5])[:3]]
+        >>> len(compared_turns(ends, index, [])), [end.id for end in compared_turns(ends, index, [8, 5])[:3]]
         (64, [6, 8, 874])
     """
     newest = turn_ends[-NEWEST:]

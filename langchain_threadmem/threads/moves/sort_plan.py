@@ -21,7 +21,7 @@ from langchain_threadmem.threads.features.table import describe
 from langchain_threadmem.threads.features.words import Reader
 from langchain_threadmem.threads.model import compatibility, input_of, networks, softmax
 from langchain_threadmem.threads.second_look import UNLIKELY, look_again, ranked
-from langchain_threadmem.threads.shortlist import NEWEST, considered
+from langchain_threadmem.threads.shortlist import NEWEST, compared_turns
 from langchain_threadmem.threads.turn_ends import TurnEnd, TurnIndex
 from langchain_threadmem.tree.node import Bias, Chances
 
@@ -136,7 +136,7 @@ class Sorter:
         """The candidates of a turn by its message and its answer, the likeliest first."""
         place = turn.end.id - 1
         vector = self._humans[place] if self._has_vectors else None
-        compared = considered(self._ends, self._index, self._similar(place))
+        compared = compared_turns(self._ends, self._index, self._similar(place))
         at = [end.id - 1 for end in compared]
         vectors = self._humans[at], self._answers[at]
         found = describe(compared, *vectors, turn.end.human, vector, self._reads, self._learned)
