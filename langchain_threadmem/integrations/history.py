@@ -80,7 +80,7 @@ class ThreadMemChatMessageHistory(BaseChatMessageHistory):
         self._memory: ChatMemory | None = None
         self._shown: ActiveThread | None = None
         if owner is None and system.owner_of_run is None:
-            assert self.memory  # Checks the options.
+            _ = self.memory  # Checks the options.
 
     @property
     def memory(self) -> ChatMemory:
