@@ -255,8 +255,9 @@ def choose_in_group(
         >>> choice.parent_id, choice.reason
         (1, "answers ada: 'How do I mount a disk?'")
     """
-    chat, reads = turns.chat or GroupChat(), reads or reader()
-    turns.chat = chat
+    if turns.chat is None:
+        turns.chat = GroupChat()
+    chat, reads = turns.chat, reads or reader()
     with chat.lock:
         chat.add(takewhile(lambda speech: speech.id < before, turns.speeches[len(chat) :]), reads)
         return chat.choose(turn_ends, speaker or "", text, reads)

@@ -23,7 +23,7 @@ from langchain_threadmem.threads.features.structure import LEAST_CHANCE, Table
 from langchain_threadmem.threads.features.table import describe
 from langchain_threadmem.threads.features.words import Reader
 from langchain_threadmem.threads.model import Networks, Way, compatibility, networks, score, softmax
-from langchain_threadmem.threads.shortlist import alone
+from langchain_threadmem.threads.shortlist import detached
 from langchain_threadmem.threads.turn_ends import TurnEnd
 from langchain_threadmem.tree.node import Chances
 
@@ -162,7 +162,7 @@ def reconsidered(
                 late = slice(max(place - LATE, 0), place)
                 vector = None if way.endswith("words") else answer_vectors[place]
                 vectors = human_vectors[late], answer_vectors[late]
-                look = look_again(alone(revised[late]), *vectors, turn, vector, reader, compatibility(way))
+                look = look_again(detached(revised[late]), *vectors, turn, vector, reader, compatibility(way))
                 chances = look.revised(networks(way, again=True)) if look else stored
                 reader.second_looks.put(key, chances)
             # The likeliest parent may be removed, or older than these turns.

@@ -47,7 +47,7 @@ def compared_turns(turn_ends: Sequence[TurnEnd], index: TurnIndex, near: Sequenc
     """
     newest = turn_ends[-NEWEST:]
     if not near or len(turn_ends) <= NEWEST:
-        return alone(newest)
+        return detached(newest)
     by_id = {end.id: end for end in newest}
     turns = dict.fromkeys(bisect_left(turn_ends, id_, key=_id) for id_ in near)
     similar = [turn_ends[place] for place in islice(turns, NEAR_TURNS)]
@@ -66,7 +66,7 @@ def compared_turns(turn_ends: Sequence[TurnEnd], index: TurnIndex, near: Sequenc
     return linked
 
 
-def alone(turn_ends: Sequence[TurnEnd]) -> list[TurnEnd]:
+def detached(turn_ends: Sequence[TurnEnd]) -> list[TurnEnd]:
     """The turn ends as a conversation of their own: a turn that continues any other turn becomes a root."""
     ids = {None, *(end.id for end in turn_ends)}
     return [end if end.previous in ids else replace(end, previous=None) for end in turn_ends]

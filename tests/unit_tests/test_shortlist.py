@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langchain_threadmem import LocalEmbeddings, MemorySystem, SemanticNodeSelector
 from langchain_threadmem.threads.features.structure import PATH
 from langchain_threadmem.threads.selectors import OWN_TURNS
-from langchain_threadmem.threads.shortlist import NEWEST, alone, compared_turns
+from langchain_threadmem.threads.shortlist import NEWEST, compared_turns, detached
 from langchain_threadmem.threads.turn_ends import TurnEnd, TurnIndex
 from langchain_threadmem.tree.node import ConversationNode
 
@@ -69,7 +69,7 @@ def test_what_lies_between_is_left_out_of_the_thread() -> None:
 
 def test_a_turn_that_continues_one_that_is_not_there_is_a_root() -> None:
     turns = grown([None, 0, 1, 2]).ends()
-    assert [end.previous for end in alone(turns[1:])] == [None, turns[1].id, turns[2].id]
+    assert [end.previous for end in detached(turns[1:])] == [None, turns[1].id, turns[2].id]
 
 
 @given(st.data())

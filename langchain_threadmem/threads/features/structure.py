@@ -43,7 +43,7 @@ class Tree:
         previous: For each turn the position of its predecessor; -1 at a root.
         openings: For each turn the position of the first turn of its thread.
         ended: Whether no turn continues the turn.
-        softly: The expected number of turns that continue the turn.
+        expected_children: The expected number of turns that continue the turn.
         placed: The probability of the place of the turn.
         tracks: The possible predecessors of each turn.
     """
@@ -51,7 +51,7 @@ class Tree:
     previous: Places
     openings: Places
     ended: NDArray[np.bool_]
-    softly: Table
+    expected_children: Table
     placed: Table
     tracks: Tracks
 
@@ -150,8 +150,8 @@ def _links(turn_ends: Sequence[TurnEnd]) -> tuple[Places, Places, Mapping[int | 
 def _probabilities(
     turn_ends: Sequence[TurnEnd], previous: Places, places: Mapping[int | None, int]
 ) -> tuple[Table, Table, Tracks]:
-    """`Tree.softly`, `Tree.placed` and `Tree.tracks`."""
-    softly, placed = [0.0] * len(turn_ends), [1.0] * len(turn_ends)
+    """`Tree.expected_children`, `Tree.placed` and `Tree.tracks`."""
+    children, placed = [0.0] * len(turn_ends), [1.0] * len(turn_ends)
     tracks: Tracks = []
     for place, (turn, before) in enumerate(zip(turn_ends, previous.tolist(), strict=True)):
         track: list[tuple[int, float]] = []
@@ -163,12 +163,12 @@ def _probabilities(
                 at = places.get(parent)
                 if at is not None:
                     track.append((at, chance))
-                    softly[at] += chance
+                    children[at] += chance
         elif before >= 0:
             track.append((before, 1.0))
-            softly[before] += 1.0
+            children[before] += 1.0
         tracks.append(track)
-    return np.array(softly), np.array(placed), tracks
+    return np.array(children), np.array(placed), tracks
 
 
 def habits(tracks: Tracks) -> tuple[float, float]:
@@ -216,7 +216,7 @@ def by_place(tree: Tree, paths: Paths) -> dict[str, Table | Floats]:
         "threads_since": np.log1p(threads_since[positions]),
         "depth": np.log1p(paths.inside.sum(1) - 1),
         "continued": 1.0 - ended[positions],
-        "continued_softly": np.minimum(tree.softly[positions], MOST_CHILDREN),
+        "continued_softly": np.minimum(tree.expected_children[positions], MOST_CHILDREN),
         "children": np.minimum(children[positions], MOST_CHILDREN),
         "child_since": np.log1p(count - newest[positions]),
         "placed": tree.placed[positions],
