@@ -285,9 +285,7 @@ def check_memory(
 
 
 def searched(
-    memory: ChatMemory | MemorySystem,
-    conversation_id: str | None,
-    scope: Scope | None,
+    memory: ChatMemory | MemorySystem, conversation_id: str | None, scope: Scope | None
 ) -> tuple[ChatMemory, Scope]:
     """The conversation whose `recall` is called, and the scope."""
     if isinstance(memory, ChatMemory):

@@ -31,12 +31,7 @@ from langchain_threadmem.messages.windows import Window
 from langchain_threadmem.recall.options import Scope
 from langchain_threadmem.recall.quoting import Recalled, recall_message
 from langchain_threadmem.threads import coverage, route
-from langchain_threadmem.threads.events import (
-    SUGGEST_AT,
-    OnSelect,
-    Suggestion,
-    suggestion_threshold,
-)
+from langchain_threadmem.threads.events import SUGGEST_AT, OnSelect, Suggestion, suggestion_threshold
 from langchain_threadmem.threads.llm_selector import selector_of
 from langchain_threadmem.threads.route import ActiveThread, Lineage
 from langchain_threadmem.threads.select import COVER, ThreadedConversation

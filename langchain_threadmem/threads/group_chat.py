@@ -28,14 +28,7 @@ from langchain_threadmem.threads.features.cues import MESSAGE_CUES
 from langchain_threadmem.threads.features.learned_words import Floats
 from langchain_threadmem.threads.features.structure import Table
 from langchain_threadmem.threads.features.words import Reader
-from langchain_threadmem.threads.model import (
-    Networks,
-    networks_in,
-    read_arrays,
-    reader,
-    score,
-    softmax,
-)
+from langchain_threadmem.threads.model import Networks, networks_in, read_arrays, reader, score, softmax
 from langchain_threadmem.threads.turn_ends import Speech, TurnEnd, TurnIndex
 from langchain_threadmem.tree.lineage import ENDLESS
 

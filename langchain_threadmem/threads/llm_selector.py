@@ -255,14 +255,8 @@ def _question(shown: Sequence[TurnEnd], ends: Sequence[TurnEnd], message: BaseMe
     lines = [
         f"Node {end.id}: {marked(_brief(end, by_id))} ({plural(age[end.id], 'turn')} ago)" for end in shown
     ]
-    return "\n".join(
-        [
-            "Earlier exchanges, oldest first:",
-            *lines,
-            "",
-            f"New message: {marked(_flat(text_of(message), 1000))}",
-        ]
-    )
+    new = f"New message: {marked(_flat(text_of(message), 1000))}"
+    return "\n".join(["Earlier exchanges, oldest first:", *lines, "", new])
 
 
 def _brief(end: TurnEnd, by_id: Mapping[int, TurnEnd]) -> str:
@@ -287,7 +281,5 @@ def _shortlist(ends: Sequence[TurnEnd], most: int, weighed: Choice | None) -> li
         likely = [candidate for candidate in weighed.probabilities if candidate is not None][:most]
         return [end for end in ends if end.id in likely]
     continued = {end.previous for end in ends}
-    leaves = [end for end in ends if end.id not in continued]
-    inner = [end for end in ends if end.id in continued]
-    shown = (leaves[::-1] + inner[::-1])[:most]
+    shown = sorted(ends, key=lambda end: (end.id in continued, -end.id))[:most]
     return sorted(shown, key=lambda end: end.id)

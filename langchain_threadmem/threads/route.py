@@ -43,13 +43,7 @@ from langchain_threadmem.recall.verbs import recall
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.threads import coverage
-from langchain_threadmem.threads.events import (
-    MoveEvent,
-    Placed,
-    SelectionEvent,
-    move_event,
-    selection_event,
-)
+from langchain_threadmem.threads.events import MoveEvent, Placed, SelectionEvent, move_event, selection_event
 from langchain_threadmem.threads.moves import corrections, heal
 from langchain_threadmem.threads.select import EVERYTHING, Past, ThreadedConversation, select
 from langchain_threadmem.threads.tree_view import turns

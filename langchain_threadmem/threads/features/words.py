@@ -164,11 +164,7 @@ class Reader:
         phrases = self.phrases
         message, answer = self.message(human_text), terms(answer_text, phrases)
         human, asks, follows = message.terms, message.words, self.word_vectors.of_answer(answer_text)
-        cues = [
-            *end_cues(human_text, answer_text, phrases),
-            len(human) + len(answer),
-            asks[-1] + follows[-1],
-        ]
+        cues = [*end_cues(human_text, answer_text, phrases), len(human) + len(answer), asks[-1] + follows[-1]]
         numbers = np.concatenate([np.array(cues, np.float32), follows[:-1], asks[:-2]])
         roles: dict[str, int] = dict.fromkeys(human, _HUMAN)
         by_role = (
