@@ -48,6 +48,14 @@ GOES_BACK = 0.5
 """The factor on the probability of the earlier turns of a single thread: in the training dialogs most returns
 are to another thread.
 """
+LATEST = 4
+"""The number of latest turns that determine the language of a message whose words do not determine it."""
+AFTER_GREETINGS = 0.01
+"""The factor on the probability of a new root while all messages are greetings. 19 of 22 training
+conversations that open with a greeting continue it, but the networks give a new root a probability of 0.99.
+"""
+WORDS_OF_GREETING = 2
+"""The maximum number of terms of a greeting, such as "morning"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,14 +95,6 @@ def stored_chances(probabilities: Mapping[int | None, float]) -> Chances:
     return tuple((candidate, chance) for candidate, chance in first if chance >= LEAST_CHANCE)
 
 
-LATEST = 4
-"""The number of latest turns that determine the language of a message whose words do not determine it."""
-AFTER_GREETINGS = 0.01
-"""The factor on the probability of a new root while all messages are greetings. 19 of 22 training
-conversations that open with a greeting continue it, but the networks give a new root a probability of 0.99.
-"""
-WORDS_OF_GREETING = 2
-"""The maximum number of terms of a greeting, such as "morning"."""
 FIRST = Choice("the first message", {None: 1.0})
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -153,18 +154,19 @@ def reconsidered(
     first = max(len(turn_ends) - LATE, 0)
     revised = list(turn_ends[:first])
     known_ids = {None, *(end.id for end in revised)}
+
+    def second_look(place: int, turn: TurnEnd) -> Chances:
+        late = slice(max(place - LATE, 0), place)
+        vectors = human_vectors[late], answer_vectors[late]
+        vector = None if way.endswith("words") else answer_vectors[place]
+        look = look_again(detached(revised[late]), *vectors, turn, vector, reader, compatibility(way))
+        return look.revised(networks(way, again=True)) if look else tuple(turn.chances)
+
     for place, turn in enumerate(turn_ends[first:], first):
         if doubtful(turn):
             stored = tuple(turn.chances)
             key = (way, version, turn.id, turn.answer_with_calls, stored)
-            chances = reader.second_looks.get(key)
-            if chances is None:
-                late = slice(max(place - LATE, 0), place)
-                vector = None if way.endswith("words") else answer_vectors[place]
-                vectors = human_vectors[late], answer_vectors[late]
-                look = look_again(detached(revised[late]), *vectors, turn, vector, reader, compatibility(way))
-                chances = look.revised(networks(way, again=True)) if look else stored
-                reader.second_looks.put(key, chances)
+            chances = reader.second_looks.setdefault(key, partial(second_look, place, turn))
             # The likeliest parent may be removed, or older than these turns.
             if chances != stored and chances[0][0] in known_ids:
                 turn = replace(turn, previous=chances[0][0], chances=chances)

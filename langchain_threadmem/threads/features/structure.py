@@ -33,6 +33,9 @@ SIMILAR_THREADS = 8
 SIMILAR_TURNS = 4
 LEAST_CHANCE = 0.005
 """Candidates with a lower probability are not stored with a choice."""
+MOST_CHILDREN = 3.0
+LEAST = -9.0
+"""A value below any similarity or compatibility."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,9 +200,6 @@ def along(values: Table | Floats, tracks: Tracks) -> Table:
     return np.array(averaged)
 
 
-MOST_CHILDREN = 3.0
-
-
 def by_place(tree: Tree, paths: Paths) -> dict[str, Table | Floats]:
     """The place of the candidates in the tree and in time, and the probability of the place."""
     previous, ended, positions = tree.previous, tree.ended, paths.last
@@ -230,7 +230,3 @@ def best_after(values: Table, previous: Places) -> Table:
     followers = np.flatnonzero(previous >= 0)
     np.maximum.at(best, previous[followers], values[followers])
     return np.where(best > LEAST, best, 0.0)
-
-
-LEAST = -9.0
-"""A value below any similarity or compatibility."""
