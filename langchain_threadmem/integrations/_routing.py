@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_args
 
 from langchain_core.callbacks import adispatch_custom_event, dispatch_custom_event
 from langchain_core.messages import BaseMessage, RemoveMessage
@@ -11,8 +11,10 @@ from langgraph.config import get_config
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.runtime import get_runtime
 
+from langchain_threadmem.common.inputs import check_one_of, is_number
 from langchain_threadmem.engine.flow import Call, Flow
 from langchain_threadmem.errors import InputError
+from langchain_threadmem.recall.options import Scope
 from langchain_threadmem.threads.events import MoveEvent, SelectionEvent
 from langchain_threadmem.threads.route import ActiveThread, Lineage, Routed, route
 from langchain_threadmem.threads.select import ThreadedConversation
@@ -55,16 +57,20 @@ def state_update(routed: Routed, suggests: bool, messages_key: str | None) -> di
     return update
 
 
-def check_recall(recall: int) -> None:
-    """Refuse an option `recall` that is not a number of messages.
+def check_recall(recall: int, scope: Scope, min_similarity: float) -> None:
+    """Refuse options of a recall that have the wrong type or are out of their range.
 
     Raises:
-        InputError: It is not an integer of at least 0.
+        InputError: `recall` is not an integer of at least 0, `scope` is unknown, or `min_similarity` is not a
+            number.
     """
     if not hasattr(recall, "__index__") or recall < 0:
         raise InputError(
             f"recall={recall!r} is not an integer of at least 0; pass the number of messages, 0 for none"
         )
+    check_one_of("scope", scope, get_args(Scope))
+    if not is_number(min_similarity):
+        raise InputError(f"min_similarity={min_similarity!r} is not a number; pass a cosine such as 0.3")
 
 
 def _announce(event: MoveEvent | SelectionEvent) -> Flow[None]:

@@ -265,7 +265,7 @@ def create_threaded_chat(
         >>> chat.invoke({"messages": [("user", "Hello")]})["messages"][-1].content
         'Hi!'
     """
-    check_recall(recall)
+    check_recall(recall, scope, min_similarity)
     builder = StateGraph(ThreadedState)
     identity = Identity(conversation_id=conversation_id, owner=owner)
     chosen = selector_of(selector, model, ask)

@@ -151,7 +151,7 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
         **options: Unpack[SelectionOptions],
     ) -> None:
         super().__init__()
-        check_recall(recall)
+        check_recall(recall, scope, min_similarity)
         chosen = selector_of(selector, model, ask)
         self._conversations = RunConversations(system, conversation_id, chosen, owner, **options)
         self._suggest_at = suggestion_threshold(on_select, suggest_at)

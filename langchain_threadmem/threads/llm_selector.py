@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, get_args
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from pydantic import BaseModel, Field
 
-from langchain_threadmem.common.inputs import check_one_of
+from langchain_threadmem.common.inputs import check_one_of, is_share, is_whole
 from langchain_threadmem.common.usage import Usage
 from langchain_threadmem.engine.chat_model import UnusableAnswerError, check_model
 from langchain_threadmem.engine.chat_model import ask as ask_model
@@ -124,11 +124,13 @@ class LLMNodeSelector(FlowSelector):
         reliability: float = RELIABILITY,
         on_selection_failure: OnFailure | None = None,
     ) -> None:
-        if attempts < 1 or shortlist < 1:
-            raise InputError(f"attempts={attempts!r} and shortlist={shortlist!r} must be at least 1")
-        if not 0.0 <= ask <= 1.0:
+        if not (is_whole(attempts, 1) and is_whole(shortlist, 1)):
+            raise InputError(
+                f"attempts={attempts!r} and shortlist={shortlist!r} must be integers of at least 1"
+            )
+        if not is_share(ask):
             raise InputError(f"ask={ask!r} is not a share of messages; pass a number from 0 to 1")
-        if not 0.0 < reliability < 1.0:
+        if not (is_share(reliability) and 0.0 < reliability < 1.0):
             raise InputError(f"reliability={reliability!r} is not above 0 and below 1; pass a probability")
         if on_selection_failure is not None:
             check_one_of("on_selection_failure", on_selection_failure, get_args(OnFailure))

@@ -384,6 +384,14 @@ def test_a_share_that_was_not_used_is_made_up_for() -> None:
     assert share.asked / share.choices == pytest.approx(0.25, abs=0.02)
 
 
+@pytest.mark.parametrize(
+    "options", [{"attempts": "3"}, {"shortlist": None}, {"ask": "0.5"}, {"reliability": None}], ids=str
+)
+def test_an_option_of_another_type_is_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=f"{next(iter(options))}="):
+        LLMNodeSelector("gpt-4o-mini", **options)
+
+
 @pytest.mark.parametrize("reliability", [0.0, 1.0])
 def test_a_model_is_neither_always_right_nor_always_wrong(reliability: float) -> None:
     with pytest.raises(InputError, match="reliability"):
