@@ -26,6 +26,7 @@ def announced_route(
     before: ActiveThread | None,
     lineage: Lineage,
     suggest_at: float | None,
+    covers: bool = True,
 ) -> Flow[Routed | None]:
     """Route the messages of a state, with its `active_thread` from before, and announce the events.
 
@@ -33,7 +34,7 @@ def announced_route(
     events of moved turns come before the event of the selection.
     """
     last = before.get("message_id") if before else None
-    routed = yield from route(conversation, messages, last, lineage, suggest_at)
+    routed = yield from route(conversation, messages, last, lineage, suggest_at, covers)
     if routed is not None:
         for event in (*routed.moves, routed.event):
             if event is not None:

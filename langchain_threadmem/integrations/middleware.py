@@ -189,7 +189,10 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
         """Select the thread of the new human message, and recall from other threads."""
         conversation, lineage = self._conversations.of(get_config())
         messages, before = state["messages"], state.get("active_thread")
-        routed = yield from announced_route(conversation, messages, before, lineage, self._suggest_at)
+        # Each model call adds the runners-up; the state is the thread alone.
+        routed = yield from announced_route(
+            conversation, messages, before, lineage, self._suggest_at, covers=False
+        )
         if routed is None:
             return None
         hits = yield from route.recall_elsewhere(

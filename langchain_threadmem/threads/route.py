@@ -103,8 +103,8 @@ class Routed(NamedTuple):
     Attributes:
         thread: Its place and the reason.
         path: The messages from the root of the thread to it, without system messages.
-        messages: The list rewritten to that thread and to the runners-up of `coverage`; `None` if the list is
-            unchanged.
+        messages: The list rewritten to that thread, and to the runners-up of `coverage` if they are wanted;
+            `None` if the list is unchanged.
         event: The event of the selection; `None` if the message already had a place.
         moves: The events of the earlier turns that were moved in the same transaction.
     """
@@ -122,6 +122,7 @@ def route(
     routed: str | None = None,
     lineage: Lineage = NO_LINEAGE,
     suggest_at: float | None = None,
+    covers: bool = True,
 ) -> Flow[Routed | None]:
     """Find the thread of the newest human message, and store the new messages of the list.
 
@@ -132,6 +133,7 @@ def route(
         lineage: The branch that the run continues.
         suggest_at: The minimum probability with which another place is suggested, while the message continues
             the active thread; `None` to put it in the place that the selector chooses.
+        covers: Whether the rewritten list includes the runners-up, by the option `cover` of the conversation.
 
     Returns:
         The thread; `None` if the list contains no human message.
@@ -169,7 +171,8 @@ def route(
         view = {message.id for message in shown(earlier, spoken[newest:], conversation.window)}
         outside = {message.id for message in earlier} - view
         rewritten = [message for message in rewritten if message.id not in outside]
-    rewritten = yield from coverage.covered(conversation, rewritten)
+    if covers:
+        rewritten = yield from coverage.covered(conversation, rewritten)
     event, moved = None, list[MoveEvent]()
     if isinstance(placed, Placed):
         event = selection_event(conversation.name, placed, path, suggest_at)
