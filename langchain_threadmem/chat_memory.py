@@ -10,14 +10,14 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Literal, Self, TypedDict, Unpack, get_args
 from uuid import uuid4
 
 from langchain_core.messages import BaseMessage
 
 from langchain_threadmem.catalogue import verbs as catalogue
 from langchain_threadmem.catalogue.verbs import Page, ThreadInfo
-from langchain_threadmem.common.inputs import Progress
+from langchain_threadmem.common.inputs import Progress, check_one_of
 from langchain_threadmem.engine.flow import Flow, Steps, arun, averb, run, verb
 from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import InputError
@@ -46,7 +46,7 @@ from langchain_threadmem.threads.selectors import (
     NodeSelector,
     SemanticNodeSelector,
 )
-from langchain_threadmem.threads.tree_view import OnFailure, check_on_failure
+from langchain_threadmem.threads.tree_view import OnFailure
 from langchain_threadmem.tree import graph, navigate, read, revise
 from langchain_threadmem.tree.conversation import tree_of
 from langchain_threadmem.tree.navigate import MessageRef
@@ -158,7 +158,7 @@ class ChatMemory:
             raise InputError("context_depth must be non-negative")
         if summarizer is not None:
             check_summarizer(summarizer)
-        check_on_failure(on_selection_failure)
+        check_one_of("on_selection_failure", on_selection_failure, get_args(OnFailure))
         check_cover(cover, cover_tokens)
         if conversation_id is not None:
             check_name("a conversation_id", conversation_id)

@@ -20,11 +20,10 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from langchain_threadmem.threads.choice import CHANCES_KEPT, likeliest, weigh
+from langchain_threadmem.threads.choice import stored_chances, weigh
 from langchain_threadmem.threads.features.learned_words import WordVectors
 from langchain_threadmem.threads.features.phrases import phrases_in
 from langchain_threadmem.threads.features.similarity import Compatibility
-from langchain_threadmem.threads.features.structure import LEAST_CHANCE
 from langchain_threadmem.threads.features.table import describe
 from langchain_threadmem.threads.features.words import Reader
 from langchain_threadmem.threads.model import Networks, Way
@@ -152,14 +151,11 @@ def grow(
         if tree:
             vector = None if way.endswith("words") else one.humans[i]
             found = describe(tree, one.humans[:i], one.answers[:i], turn.human, vector, reader, learned)
-            ids = [tree[place].id for place in found.positions.tolist()] + [None]
-            if turn.previous in ids:
-                states.append(State(found.rows.astype(np.float32), ids.index(turn.previous)))
+            if turn.previous in found.ids:
+                states.append(State(found.rows.astype(np.float32), found.ids.index(turn.previous)))
             if networks is not None:
-                weighed = weigh(networks, found, tree)
-                best = likeliest(weighed)[:CHANCES_KEPT]
-                chances = [(ids[row], float(weighed[row])) for row in best if weighed[row] >= LEAST_CHANCE]
-                parent = ids[best[0]]
+                chances = stored_chances(weigh(networks, found, tree))
+                parent = chances[0][0]
         chosen.append(parent)
         sure.append(chances[0][1] if chances else 1.0)
         placed = replace(turn, previous=parent, chances=chances)

@@ -14,15 +14,21 @@ from langchain_threadmem.threads import model
 from langchain_threadmem.threads.features.learned_words import NO_WORDS, WordVectors
 from langchain_threadmem.threads.features.similarity import Compatibility
 from langchain_threadmem.threads.features.table import FEATURES
-from langchain_threadmem.threads.model import COMPATIBILITY, Networks, Way
+from langchain_threadmem.threads.model import (
+    LEARNED_WORDS,
+    Networks,
+    Way,
+    compatibility_in,
+    networks_in,
+    read_arrays,
+    word_vectors_in,
+)
 from training.course import Fitted
 
 SHIPPED = Path(model.__file__).with_name(model.FILE)
 WAYS: tuple[Way, ...] = ("local", "vectors", "words")
 NEUTRAL: tuple[Way, ...] = ("multilingual", "neutral_vectors", "neutral_words")
 """The inputs of texts in English, and of texts in other languages."""
-WORDING = ("answer", "message", "opener", "closing")
-"""The arrays of `WordVectors`, in its order."""
 
 
 def write(
@@ -44,7 +50,7 @@ def write(
         "terms": np.array(" ".join(word_vectors.common)),
         "term_rarity": word_vectors.rarity.astype(np.float16),
     }
-    arrays |= {f"word_{name}": getattr(word_vectors, name).astype(np.float16) for name in WORDING}
+    arrays |= {f"word_{name}": getattr(word_vectors, name).astype(np.float16) for name in LEARNED_WORDS}
     arrays |= _arrays([*fitted, *neutral])
     _save(path, arrays)
 
@@ -62,9 +68,8 @@ def _arrays(fitted: Sequence[Fitted]) -> dict[str, np.ndarray]:
             arrays[f"{fit.way}_again_{field.name}"] = getattr(fit.again, field.name).astype(np.float32)
         if fit.learned is not None:
             # Half precision changes no choice and halves the file.
-            arrays |= {
-                f"{fit.way}_{name}": getattr(fit.learned, name).astype(np.float16) for name in COMPATIBILITY
-            }
+            for field in fields(Compatibility):
+                arrays[f"{fit.way}_{field.name}"] = getattr(fit.learned, field.name).astype(np.float16)
     return arrays
 
 
@@ -76,54 +81,25 @@ def _save(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
 
 def read_neutral(path: Path = SHIPPED) -> list[Fitted]:
     """The fits for other languages in a file, one for each of `NEUTRAL`."""
-    arrays = _stored(path)
-    return [
-        Fitted(
-            way,
-            _networks(arrays, way),
-            _networks(arrays, f"{way}_again"),
-            NO_WORDS,
-            learned_in(arrays, way) if way == "multilingual" else None,
-        )
-        for way in NEUTRAL
-    ]
-
-
-def _stored(path: Path) -> dict[str, np.ndarray]:
-    with np.load(path, allow_pickle=False) as stored:
-        return {name: stored[name] for name in stored.files}
-
-
-def _networks(arrays: Mapping[str, np.ndarray], prefix: str) -> Networks:
-    return Networks(*(arrays[f"{prefix}_{field.name}"].astype(np.float32) for field in fields(Networks)))
-
-
-def learned_in(arrays: Mapping[str, np.ndarray], way: Way) -> Compatibility:
-    return Compatibility(*(arrays[f"{way}_{name}"].astype(np.float32) for name in COMPATIBILITY))
+    arrays = read_arrays(path)
+    return [_fitted(arrays, way, NO_WORDS) for way in NEUTRAL]
 
 
 def read(path: Path = SHIPPED) -> tuple[list[Fitted], dict[str, Any]]:
     """The weights in a file, one fit for each of `WAYS`, and what the file says of its making."""
-    arrays = _stored(path)
+    arrays = read_arrays(path)
+    word_vectors = word_vectors_in(arrays)
+    return [_fitted(arrays, way, word_vectors) for way in WAYS], json.loads(arrays["about"].item())
 
-    def numbers(name: str) -> np.ndarray:
-        return arrays[name].astype(np.float32)
 
-    words, terms = (tuple(arrays[name].item().split(" ")) for name in ("words", "terms"))
-    learned_words = {name: numbers(f"word_{name}") for name in WORDING}
-    word_vectors = WordVectors(words, **learned_words, common=terms, rarity=numbers("term_rarity"))
-    learned = learned_in(arrays, "local")
-    fitted = [
-        Fitted(
-            way,
-            _networks(arrays, way),
-            _networks(arrays, f"{way}_again"),
-            word_vectors,
-            learned if way == "local" else None,
-        )
-        for way in WAYS
-    ]
-    return fitted, json.loads(arrays["about"].item())
+def _fitted(arrays: Mapping[str, np.ndarray], way: Way, word_vectors: WordVectors) -> Fitted:
+    return Fitted(
+        way,
+        networks_in(arrays, f"{way}_"),
+        networks_in(arrays, f"{way}_again_"),
+        word_vectors,
+        compatibility_in(arrays, way),
+    )
 
 
 def together(first: Fitted, second: Fitted) -> Fitted:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 from langchain_threadmem.errors import InputError
 
@@ -69,6 +69,32 @@ def seconds_of(time: datetime) -> float:
             f"{time.isoformat()} is outside of the years 1 to 9999 in UTC; pass a time in these years"
         ) from error
     return seconds
+
+
+def check_one_of(name: str, value: object, allowed: Iterable[object]) -> None:
+    """Refuse a value of an option that is none of the allowed values.
+
+    Raises:
+        InputError: The value is not allowed; the error names the allowed values.
+
+    Example:
+        >>> check_one_of("order", "backwards", ("chronological", "relevance"))
+        Traceback (most recent call last):
+        langchain_threadmem.errors.InputError: order='backwards' is not one of 'chronological', 'relevance'
+    """
+    values = list(allowed)
+    if value not in values:
+        raise InputError(f"{name}={value!r} is not one of {', '.join(map(repr, values))}")
+
+
+def value_in(holder: Any, name: str) -> Any:
+    """A value of a mapping, or an attribute of another object; `None` if it is missing.
+
+    Example:
+        >>> value_in({"name": "ada"}, "name"), value_in(Path("chat.json"), "stem"), value_in(None, "name")
+        ('ada', 'chat', None)
+    """
+    return holder.get(name) if isinstance(holder, Mapping) else getattr(holder, name, None)
 
 
 def is_number(value: object) -> TypeGuard[float]:

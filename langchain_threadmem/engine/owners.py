@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from langchain_threadmem.common.inputs import value_in
 from langchain_threadmem.errors import OwnerRequiredError
 from langchain_threadmem.messages.ids import check_name
 
@@ -57,14 +58,14 @@ class Run(Mapping[str, Any]):
         """The identity of the user that LangGraph Server has authenticated."""
         server = getattr(self.configurable.get(_RUNTIME), "server_info", None)
         user = self.configurable.get(_USER) or getattr(server, "user", None)
-        identity = _value(user, "identity")
+        identity = value_in(user, "identity")
         return self.configurable.get(f"{_USER}_id") if identity is None else identity
 
     def field(self, name: str) -> Any:
         """A field of the context, or a key of `configurable`; `None` if both lack it."""
         if name in (_USER, f"{_USER}_id"):
             return self.user
-        value = _value(self.context, name)
+        value = value_in(self.context, name)
         return self.configurable.get(name) if value is None else value
 
     def __getitem__(self, key: str) -> Any:
@@ -121,7 +122,7 @@ def owner_of_run(owner: OwnerOfRun, run: Run) -> str:
         raise OwnerRequiredError(
             f"the run has no owner: {choose!r} failed with {error!r}; {_NEXT}"
         ) from error
-    identity = _value(value, "identity")
+    identity = value_in(value, "identity")
     value = value if identity is None else identity
     if value is None or value == "":
         missing = (
@@ -139,13 +140,6 @@ _NEXT = (
     "pass context={...} or config={'configurable': {...}} with the owner to the run, or use "
     "system.for_owner(name) outside of a run"
 )
-
-
-def _value(holder: Any, name: str) -> Any:
-    """A field of a mapping or an attribute of an object; `None` if it is missing."""
-    if isinstance(holder, Mapping):
-        return holder.get(name)
-    return getattr(holder, name, None)
 
 
 def _current_config() -> Mapping[str, Any]:

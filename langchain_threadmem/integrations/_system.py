@@ -80,6 +80,18 @@ class SystemIntegration:
         self._owner = checked_owner(owner)
         self._owns_system = False
 
+    @classmethod
+    def _on(cls, url: str | Path | None, owner: str, **options: Any) -> Self:
+        """An integration over a new system, which `with` closes."""
+        system = MemorySystem(url, owner=owner)
+        try:
+            integration = cls(system, **options)
+        except BaseException:
+            system.close()
+            raise
+        integration._owns_system = True
+        return integration
+
     @property
     def _runtime(self) -> Runtime:
         return self.system.runtime
@@ -273,9 +285,7 @@ def check_memory(
 
 
 def searched(
-    memory: ChatMemory | MemorySystem,
-    conversation_id: str | None,
-    scope: Scope | None,
+    memory: ChatMemory | MemorySystem, conversation_id: str | None, scope: Scope | None
 ) -> tuple[ChatMemory, Scope]:
     """The conversation whose `recall` is called, and the scope."""
     if isinstance(memory, ChatMemory):

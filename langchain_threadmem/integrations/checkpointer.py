@@ -34,6 +34,7 @@ from langchain_threadmem.checkpoints.load import Snapshot
 from langchain_threadmem.checkpoints.queries import Address
 from langchain_threadmem.checkpoints.save import Archive
 from langchain_threadmem.checkpoints.values import is_message_list
+from langchain_threadmem.common.inputs import check_one_of
 from langchain_threadmem.engine.flow import Flow, arun, averb, run, verb
 from langchain_threadmem.engine.owners import OwnerOfRun
 from langchain_threadmem.errors import InputError
@@ -115,7 +116,7 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
         BaseCheckpointSaver.__init__(self, serde=serde)
         save.check_serializer(resources, serde)
         if system.owner_of_run is None:
-            assert self._archive  # Compares the key with the stored data of the owner.
+            _ = self._archive  # Compares the key with the stored data of the owner.
         if custom:
             resources.parts = Parts(serde)
 
@@ -155,9 +156,7 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
             ...     saver.get_tuple({"configurable": {"thread_id": "first"}}) is None
             True
         """
-        saver = cls(MemorySystem(url, owner=owner), serde=serde)
-        saver._owns_system = True
-        return saver
+        return cls._on(url, owner, serde=serde)
 
     @verb
     def get_tuple(self, config: RunnableConfig) -> Flow[CheckpointTuple | None]:
@@ -353,8 +352,7 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
         Raises:
             InputError: The strategy is unknown.
         """
-        if strategy not in ("keep_latest", "delete"):
-            raise InputError(f"strategy={strategy!r} is not one of 'keep_latest', 'delete'")
+        check_one_of("strategy", strategy, ("keep_latest", "delete"))
         for thread in dict.fromkeys(map(_name, thread_ids)):
             if strategy == "delete":
                 yield from erase(self._archive.runtime, thread)
@@ -369,7 +367,7 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
     ) -> Flow[Mapping[str, DeltaChannelHistory]]:
         """The writes to channels before a checkpoint, since the latest stored value of each channel."""
         thread, checkpoint = _thread(config), _checkpoint_id(config)
-        return (yield from load.delta_history(self._archive, thread, _ns(config), checkpoint, channels))
+        return load.delta_history(self._archive, thread, _ns(config), checkpoint, channels)
 
     aget_delta_channel_history = averb(get_delta_channel_history)
 
@@ -524,6 +522,6 @@ def _tuple(snapshot: Snapshot, given: RunnableConfig | None) -> CheckpointTuple:
 
 def _pages(addresses: NamedAddresses, limit: int | None) -> Iterator[NamedAddresses]:
     """Addresses in pages, up to a limit."""
-    end = len(addresses) if limit is None else min(len(addresses), max(limit, 0))
-    for start in range(0, end, PAGE):
-        yield addresses[start : min(start + PAGE, end)]
+    chosen = addresses if limit is None else addresses[: max(limit, 0)]
+    for start in range(0, len(chosen), PAGE):
+        yield chosen[start : start + PAGE]

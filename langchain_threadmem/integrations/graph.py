@@ -8,22 +8,21 @@ that recall does not find it again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NotRequired, TypedDict, Unpack
 
-from langchain_core.messages import BaseMessage, RemoveMessage, SystemMessage
+from langchain_core.messages import BaseMessage, SystemMessage
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langgraph.graph import END, START, MessagesState, StateGraph
-from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.graph.state import CompiledStateGraph
 
 from langchain_threadmem.chat_memory import SelectionOptions, ThreadOptions
+from langchain_threadmem.common.inputs import value_in
 from langchain_threadmem.engine.chat_model import chat_model
 from langchain_threadmem.engine.flow import Flow, arun, run
 from langchain_threadmem.engine.owners import OwnerOfRun
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.integrations._events import announce
+from langchain_threadmem.integrations._routing import announced_route, check_recall, state_update
 from langchain_threadmem.integrations._system import ConversationId, RunConversations
 from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.codec import text_of
@@ -32,14 +31,9 @@ from langchain_threadmem.messages.windows import Window
 from langchain_threadmem.recall.options import Scope
 from langchain_threadmem.recall.quoting import Recalled, recall_message
 from langchain_threadmem.threads import coverage, route
-from langchain_threadmem.threads.events import (
-    SUGGEST_AT,
-    OnSelect,
-    Suggestion,
-    suggestion_threshold,
-)
+from langchain_threadmem.threads.events import SUGGEST_AT, OnSelect, Suggestion, suggestion_threshold
 from langchain_threadmem.threads.llm_selector import selector_of
-from langchain_threadmem.threads.route import ActiveThread, Lineage, Routed
+from langchain_threadmem.threads.route import ActiveThread, Lineage
 from langchain_threadmem.threads.select import COVER, ThreadedConversation
 from langchain_threadmem.threads.selectors import AnySelector, SemanticNodeSelector
 
@@ -135,13 +129,9 @@ def select_thread_node(
     threshold = suggestion_threshold(on_select, suggest_at)
 
     def work(state: Any, conversation: ThreadedConversation, lineage: Lineage) -> Flow[dict[str, Any]]:
-        thread = _get(state, "active_thread") or {}
-        messages = _list(state, messages_key)
-        routed = yield from route.route(conversation, messages, thread.get("message_id"), lineage, threshold)
-        if routed is None:
-            return {}
-        yield from announce(routed)
-        return _update(routed, messages_key, threshold is not None)
+        messages, before = _list(state, messages_key), value_in(state, "active_thread")
+        routed = yield from announced_route(conversation, messages, before, lineage, threshold)
+        return {} if routed is None else state_update(routed, threshold is not None, messages_key)
 
     return _node("select_thread", conversations, work)
 
@@ -275,10 +265,7 @@ def create_threaded_chat(
         >>> chat.invoke({"messages": [("user", "Hello")]})["messages"][-1].content
         'Hi!'
     """
-    if not hasattr(recall, "__index__") or recall < 0:
-        raise InputError(
-            f"recall={recall!r} is not an integer of at least 0; pass the number of messages, 0 for none"
-        )
+    check_recall(recall, scope, min_similarity)
     builder = StateGraph(ThreadedState)
     identity = Identity(conversation_id=conversation_id, owner=owner)
     chosen = selector_of(selector, model, ask)
@@ -295,11 +282,9 @@ def create_threaded_chat(
     conversations = RunConversations(system, conversation_id, owner=owner, window=window, **options)
     steps.append(("model", _model_node(model, system_prompt, conversations)))
     steps.append(("store_turn", store_turn_node(system, **identity)))
-    names = [START, *(name for name, _ in steps), END]
-    for name, node in steps:
-        builder.add_node(name, node)
-    for before, after in pairwise(names):
-        builder.add_edge(before, after)
+    builder.add_sequence(steps)
+    builder.add_edge(START, "select_thread")
+    builder.add_edge("store_turn", END)
     return builder.compile(checkpointer=checkpointer, store=store, name="threaded_chat")
 
 
@@ -312,7 +297,7 @@ def _model_node(model: Model, system_prompt: str | None, conversations: RunConve
         system_messages = [message for message in messages if isinstance(message, SystemMessage)]
         thread = [message for message in messages if not isinstance(message, SystemMessage)]
         newest = newest_human(thread) or 0
-        quoted = recall_message(_get(state, "recalled") or [])
+        quoted = recall_message(value_in(state, "recalled") or [])
         view = shown(thread[:newest], thread[newest:], conversation.window)
         return [*first, *system_messages, *quoted, *(yield from coverage.covered(conversation, view))]
 
@@ -352,23 +337,9 @@ def _node(
     return RunnableLambda(invoke, ainvoke, name=name)
 
 
-def _update(routed: Routed, messages_key: str, suggests: bool) -> dict[str, Any]:
-    """The update of a state; LangGraph ignores keys that the state does not have."""
-    update: dict[str, Any] = {"active_thread": routed.thread}
-    if suggests and routed.event is not None:
-        update["suggestion"] = routed.event["suggestion"]
-    if routed.messages is not None:
-        update[messages_key] = [RemoveMessage(REMOVE_ALL_MESSAGES), *routed.messages]
-    return update
-
-
-def _get(state: Any, key: str) -> Any:
-    """A value of a state that is a dictionary, a dataclass or a Pydantic model; `None` if it is missing."""
-    return state.get(key) if isinstance(state, Mapping) else getattr(state, key, None)
-
-
 def _list(state: Any, key: str) -> Sequence[BaseMessage]:
-    messages: Sequence[BaseMessage] | None = _get(state, key)
+    """The messages of a state that is a dictionary, a dataclass or a Pydantic model."""
+    messages: Sequence[BaseMessage] | None = value_in(state, key)
     if messages is None:
         raise InputError(f"the state has no key {key!r}; pass messages_key=... of the list of messages")
     return messages

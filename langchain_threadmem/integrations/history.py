@@ -23,12 +23,7 @@ from langchain_threadmem.engine.flow import Flow, arun, averb, run, verb
 from langchain_threadmem.engine.owners import OwnerOfRun
 from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import OwnerMismatchError
-from langchain_threadmem.integrations._system import (
-    check_system,
-    checked_owner,
-    shared_system,
-    system_of_run,
-)
+from langchain_threadmem.integrations._system import check_system, checked_owner, shared_system, system_of_run
 from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.ids import check_name
 from langchain_threadmem.removal import reset
@@ -80,7 +75,7 @@ class ThreadMemChatMessageHistory(BaseChatMessageHistory):
         self._memory: ChatMemory | None = None
         self._shown: ActiveThread | None = None
         if owner is None and system.owner_of_run is None:
-            assert self.memory  # Checks the options.
+            _ = self.memory  # Checks the options.
 
     @property
     def memory(self) -> ChatMemory:

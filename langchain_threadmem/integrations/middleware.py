@@ -12,17 +12,15 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NotRequired, Self, Unpack, cast
 
-from langchain_core.messages import AnyMessage, BaseMessage, RemoveMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AnyMessage, BaseMessage, SystemMessage, ToolMessage
 from langgraph.config import get_config
-from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.runtime import Runtime
 
 from langchain_threadmem.chat_memory import SelectionOptions
 from langchain_threadmem.engine.flow import Flow, arun, averb, run, verb
 from langchain_threadmem.engine.owners import OwnerOfRun
 from langchain_threadmem.engine.runtime import Runtime as MemoryRuntime
-from langchain_threadmem.errors import InputError
-from langchain_threadmem.integrations._events import announce
+from langchain_threadmem.integrations._routing import announced_route, check_recall, state_update
 from langchain_threadmem.integrations._system import ConversationId, RunConversations, shared_system
 from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.codec import text_of
@@ -33,12 +31,7 @@ from langchain_threadmem.messages.windows import Window, bound
 from langchain_threadmem.recall.options import Scope
 from langchain_threadmem.recall.quoting import Recalled, recall_message
 from langchain_threadmem.threads import coverage, route
-from langchain_threadmem.threads.events import (
-    SUGGEST_AT,
-    OnSelect,
-    Suggestion,
-    suggestion_threshold,
-)
+from langchain_threadmem.threads.events import SUGGEST_AT, OnSelect, Suggestion, suggestion_threshold
 from langchain_threadmem.threads.llm_selector import selector_of
 from langchain_threadmem.threads.route import ActiveThread
 from langchain_threadmem.threads.selectors import AnySelector
@@ -158,10 +151,7 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
         **options: Unpack[SelectionOptions],
     ) -> None:
         super().__init__()
-        if not hasattr(recall, "__index__") or recall < 0:
-            raise InputError(
-                f"recall={recall!r} is not an integer of at least 0; pass the number of messages, 0 for none"
-            )
+        check_recall(recall, scope, min_similarity)
         chosen = selector_of(selector, model, ask)
         self._conversations = RunConversations(system, conversation_id, chosen, owner, **options)
         self._suggest_at = suggestion_threshold(on_select, suggest_at)
@@ -198,17 +188,13 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
     def before_agent(self, state: ThreadMemState, runtime: Runtime[Any]) -> Flow[dict[str, Any] | None]:
         """Select the thread of the new human message, and recall from other threads."""
         conversation, lineage = self._conversations.of(get_config())
-        before = state.get("active_thread")
-        routed = yield from route.route(
-            conversation,
-            state["messages"],
-            before["message_id"] if before else None,
-            lineage,
-            self._suggest_at,
+        messages, before = state["messages"], state.get("active_thread")
+        # Each model call adds the runners-up; the state is the thread alone.
+        routed = yield from announced_route(
+            conversation, messages, before, lineage, self._suggest_at, covers=False
         )
         if routed is None:
             return None
-        yield from announce(routed)
         hits = yield from route.recall_elsewhere(
             conversation,
             text_of(routed.path[-1]),
@@ -218,12 +204,8 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
             min_similarity=self._min_similarity,
             lineage=lineage,
         )
-        update: dict[str, Any] = {"active_thread": routed.thread, "recalled": hits}
-        if self._suggest_at is not None and routed.event is not None:
-            update["suggestion"] = routed.event["suggestion"]
-        if self._rewrite and routed.messages is not None:
-            update["messages"] = [RemoveMessage(REMOVE_ALL_MESSAGES), *routed.messages]
-        return update
+        update = state_update(routed, self._suggest_at is not None, "messages" if self._rewrite else None)
+        return {**update, "recalled": hits}
 
     abefore_agent = averb(before_agent)
 

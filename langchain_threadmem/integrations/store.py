@@ -24,6 +24,7 @@ from langchain_core.embeddings import Embeddings
 from langgraph.store.base import BaseStore, IndexConfig, Op, Result, TTLConfig, ensure_embeddings
 from langgraph.store.base.embed import EmbeddingsLambda
 
+from langchain_threadmem.common.inputs import is_number, is_whole
 from langchain_threadmem.engine.embedder import Embedder
 from langchain_threadmem.engine.flow import Flow, averb, run, verb
 from langchain_threadmem.engine.owners import OwnerOfRun
@@ -112,14 +113,7 @@ class ThreadMemStore(SystemIntegration, BaseStore):
             ...     store.get(("users",), "ada") is None
             True
         """
-        system = MemorySystem(url, owner=owner)
-        try:
-            store = cls(system, index=index, ttl=ttl)
-        except BaseException:
-            system.close()
-            raise
-        store._owns_system = True
-        return store
+        return cls._on(url, owner, index=index, ttl=ttl)
 
     @property
     def _context(self) -> StoreContext:
@@ -240,7 +234,7 @@ def _index(system: MemorySystem, index: Any) -> Index | None:
     fields, dims = index.get("fields") or [store_verbs.WHOLE], index.get("dims")
     if not isinstance(fields, list | tuple) or not all(isinstance(field, str) for field in fields):
         raise InputError(f'the fields of an index are a list of paths like ["text"], not {fields!r}')
-    if dims is not None and (not isinstance(dims, int) or dims < 1):
+    if dims is not None and not is_whole(dims, 1):
         raise InputError(f"the dims of an index are an integer of at least 1, not {dims!r}")
     if index.get("distance_type", "cosine") != "cosine":
         raise InputError(f"the distance is cosine, not {index['distance_type']!r}; leave distance_type out")
@@ -263,7 +257,7 @@ def _ttl(ttl: Any) -> TTLConfig | None:
         raise InputError(f"ttl is None or a dictionary of {', '.join(settings)}, not {ttl!r}")
     for name in ("default_ttl", "sweep_interval_minutes"):
         minutes = ttl.get(name)
-        if minutes is not None and not (isinstance(minutes, int | float) and minutes > 0):
+        if minutes is not None and not (is_number(minutes) and minutes > 0):
             raise InputError(f"{name} is a number of minutes above 0, or None, not {minutes!r}")
     if ttl.get("omit_expired") is False:
         raise InputError("omit_expired=False: expired items are never shown here; leave it out")

@@ -23,7 +23,7 @@ from pydantic import BaseModel, Field
 from langchain_threadmem.catalogue import verbs as catalogue
 from langchain_threadmem.catalogue.verbs import ConversationInfo, ThreadInfo
 from langchain_threadmem.chat_memory import ChatMemory
-from langchain_threadmem.common.inputs import is_whole
+from langchain_threadmem.common.inputs import is_whole, value_in
 from langchain_threadmem.engine.flow import Flow, Sql, arun, run
 from langchain_threadmem.engine.owners import OwnerOfRun
 from langchain_threadmem.engine.runtime import Runtime
@@ -506,27 +506,20 @@ def _fact(fact: str, replaces: MessageRef | None, source: str | None, call: Call
     """A fact as a message, with the same id if a graph repeats the call of the tool after an interrupt."""
     if not fact.strip():
         raise InputError("the fact is empty; pass a sentence that is clear by itself")
-    if call is None:
-        origin: dict[str, Any] = {"source_message": source}
-        return AIMessage(fact, id=str(uuid4()), additional_kwargs=_without_none(origin))
-    thread = (call.config.get("configurable") or {}).get("thread_id")
-    newest = next(
-        (message.id for message in reversed(_messages(call.state)) if message.type == "human"), None
-    )
-    origin = {"source_message": source or newest, "source_conversation": None if source else thread}
-    id_ = uuid5(NAMESPACE_OID, f"{thread} {call.tool_call_id} {replaces} {fact}")
-    return AIMessage(fact, id=str(id_), additional_kwargs=_without_none(origin))
-
-
-def _without_none(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if value is not None}
+    id_, origin = uuid4(), {"source_message": source}
+    if call is not None:
+        thread = (call.config.get("configurable") or {}).get("thread_id")
+        id_ = uuid5(NAMESPACE_OID, f"{thread} {call.tool_call_id} {replaces} {fact}")
+        if not source:
+            asked = (message.id for message in reversed(_messages(call.state)) if message.type == "human")
+            origin = {"source_message": next(asked, None), "source_conversation": thread}
+    known = {name: value for name, value in origin.items() if value is not None}
+    return AIMessage(fact, id=str(id_), additional_kwargs=known)
 
 
 def _messages(state: Any) -> Sequence[BaseMessage]:
     """The messages of the state of a graph."""
-    if isinstance(state, Mapping):
-        return state.get("messages") or ()
-    return state if isinstance(state, list) else getattr(state, "messages", None) or ()
+    return state if isinstance(state, list) else value_in(state, "messages") or ()
 
 
 def _refusal(name: str, node: ConversationNode, arguments: Mapping[str, Any]) -> str | None:

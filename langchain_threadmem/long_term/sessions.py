@@ -63,12 +63,24 @@ def switch(runtime: Runtime, session: str) -> Flow[str]:
         SessionNotFoundError: The session has no messages.
     """
     name = yield from resume(runtime, session)
-    owner = runtime.owner
-    if name is None or not (yield from Sql(lambda conn: _has_messages(conn, owner, name))):
-        raise SessionNotFoundError(
-            f"there is no session {session!r}; sessions() lists all, start_session() starts a new session"
-        )
+    if name is None:
+        raise _not_found(session)
+    yield from _check_exists(runtime, name)
     return name
+
+
+def _check_exists(runtime: Runtime, session: str) -> Flow[None]:
+    """Refuse a session without messages."""
+    check_name("a session id", session)
+    owner = runtime.owner
+    if not (yield from Sql(lambda conn: _has_messages(conn, owner, session))):
+        raise _not_found(session)
+
+
+def _not_found(session: str) -> SessionNotFoundError:
+    return SessionNotFoundError(
+        f"there is no session {session!r}; sessions() lists all, start_session() starts a new session"
+    )
 
 
 def _has_messages(conn: Conn, owner: str, session: str) -> bool:
@@ -85,7 +97,7 @@ def remove(runtime: Runtime, session: str, cascade: Cascade) -> Flow[None]:
     """
     if cascade not in get_args(Cascade):
         raise InputError(f"cascade={cascade!r} is neither 'stale' nor 'delete'")
-    yield from switch(runtime, session)
+    yield from _check_exists(runtime, session)
     yield from erase(runtime, session, cascade)
 
 

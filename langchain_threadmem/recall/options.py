@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol, TypedDict, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from langchain_threadmem.common.inputs import zoned
+from langchain_threadmem.common.inputs import check_one_of, zoned
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.filters.conditions import Condition, FieldFilter, Kind, parse
 from langchain_threadmem.messages.roles import TYPES
@@ -109,11 +109,11 @@ class RecallOptions:
             raise InputError(
                 f"n_results={self.n_results!r} is not an integer of at least 0; pass a number of messages"
             )
-        _one_of("scope", self.scope, get_args(Scope))
+        check_one_of("scope", self.scope, get_args(Scope))
         if not isinstance(self.speaker, str | None):
             raise InputError(f"speaker={self.speaker!r} is not a name; pass the name of one person")
         if self.role is not None:
-            _one_of("role", self.role, tuple(ROLES))
+            check_one_of("role", self.role, ROLES)
         _ranks(self.rank)
         for name in ("since", "until"):
             value = getattr(self, name)
@@ -212,8 +212,3 @@ def _ranks(rank: object) -> frozenset[int]:
 
 def _is_whole(value: object) -> bool:
     return hasattr(value, "__index__") and not isinstance(value, bool)
-
-
-def _one_of(name: str, value: Any, allowed: Sequence[str]) -> None:
-    if value not in allowed:
-        raise InputError(f"{name}={value!r} is not one of {', '.join(map(repr, allowed))}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import pairwise
 
@@ -42,8 +42,7 @@ def append(
     linear = conversation.is_linear
     if linear or messages[0].type != "human" or (yield from _is_stored(conversation, messages[0])):
         return (yield from _write(conversation, drafts))
-    selected = yield from select(conversation, messages[0])
-    return (yield from _write(conversation, selected.explains(drafts), selected.parent, selected.moves))
+    return (yield from _write_selected(conversation, drafts, messages[0]))
 
 
 def _is_stored(conversation: ThreadedConversation, message: BaseMessage) -> Flow[bool]:
@@ -80,8 +79,7 @@ def extend(
         turn = drafts[first:end]
         opens = bool(turn) and turn[0].role == "human"
         if opens and not (yield from _is_stored(conversation, turn[0].message)):
-            selected = yield from select(conversation, turn[0].message)
-            written += yield from _write(conversation, selected.explains(turn), selected.parent)
+            written += yield from _write_selected(conversation, turn, turn[0].message)
         else:
             written += yield from _write(conversation, turn)
     return written
@@ -108,13 +106,19 @@ def remember(
     """
     _check_several("add_messages", given)
     messages = [message for item in given for message in messages_of(item)]
-    drafts, parent = drafts_of(messages, other=conversation.runtime.parts.write), tip
-    moves: Sequence[Move] = ()
+    drafts = drafts_of(messages, other=conversation.runtime.parts.write)
     first = next((message for message in messages if message.type == "human"), None)
-    if first is not None and not conversation.is_linear:
-        selected = yield from select(conversation, first)
-        parent, drafts, moves = selected.parent, selected.explains(drafts), selected.moves
-    return (yield from _write(conversation, drafts, parent, moves))
+    if first is None or conversation.is_linear:
+        return (yield from _write(conversation, drafts, tip))
+    return (yield from _write_selected(conversation, drafts, first))
+
+
+def _write_selected(
+    conversation: ThreadedConversation, drafts: Sequence[Draft], message: BaseMessage
+) -> Flow[list[ConversationNode]]:
+    """Write the messages of a turn below the parent that the selector chooses for its human message."""
+    selected = yield from select(conversation, message)
+    return (yield from _write(conversation, selected.explains(drafts), selected.parent, selected.moves))
 
 
 def _write(
@@ -128,19 +132,15 @@ def _write(
     # The drafts are encoded already, so a message that cannot be stored creates no tree.
     tree = conversation.tree or (yield from tree_of(conversation))
     write = Append(tree, drafts, parent)
-    written = yield from Sql(_after_moves(write, moves) if moves else write, write=True)
-    embed_soon(conversation.runtime, (tree,))
-    return written.nodes
-
-
-def _after_moves(write: Append, moves: Sequence[Move]) -> Callable[[Conn], Written]:
-    """An append that first moves turns."""
 
     def move_and_write(conn: Conn) -> Written:
-        heal.move(conn, write.tree, moves)
+        heal.move(conn, tree, moves)
         return write(conn)
 
-    return move_and_write
+    # Several queued appends without moves become one write (`storage.group_commit`).
+    written = yield from Sql(move_and_write if moves else write, write=True)
+    embed_soon(conversation.runtime, (tree,))
+    return written.nodes
 
 
 def _calls_above(

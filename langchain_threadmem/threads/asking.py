@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 import numpy as np
 
@@ -135,5 +134,4 @@ class Question:
         chances = row / row.sum()
         order = np.argsort(-chances, kind="stable").tolist()
         after = {self.candidates[place]: float(chances[place]) for place in order}
-        best = self.candidates[order[0]]
-        return Choice(best, after[best], "", MappingProxyType(after))
+        return Choice("", after)

@@ -14,13 +14,13 @@ import math
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
+from itertools import islice
 
 import numpy as np
 
 from langchain_threadmem.threads.features.learned_words import Floats
 from langchain_threadmem.threads.features.phrases import language_of
-from langchain_threadmem.threads.features.structure import LEAST_CHANCE, Table
+from langchain_threadmem.threads.features.structure import LEAST_CHANCE
 from langchain_threadmem.threads.features.table import Candidates, check_vectors, describe
 from langchain_threadmem.threads.features.words import MESSAGE_CUE_AT, MessageFeatures, Reader
 from langchain_threadmem.threads.model import (
@@ -34,7 +34,7 @@ from langchain_threadmem.threads.model import (
 )
 from langchain_threadmem.threads.second_look import reconsidered
 from langchain_threadmem.threads.turn_ends import TurnEnd
-from langchain_threadmem.tree.node import Bias
+from langchain_threadmem.tree.node import Bias, Chances
 
 CHANCES_KEPT = 5
 """The maximum number of candidates of a choice whose probabilities are stored."""
@@ -48,33 +48,6 @@ GOES_BACK = 0.5
 """The factor on the probability of the earlier turns of a single thread: in the training dialogs most returns
 are to another thread.
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """The parent of a message, its probability and a reason.
-
-    Attributes:
-        parent_id: `id` of the turn end to continue; `None` for a new root.
-        probability: The probability of the parent, 0 to 1.
-        reason: The reason, in a few words for people.
-        probabilities: The probability of each candidate, the likeliest first; they sum to 1.
-        turn_ends: The turn ends that were compared, after their second looks.
-    """
-
-    parent_id: int | None
-    probability: float
-    reason: str
-    probabilities: Mapping[int | None, float]
-    turn_ends: Sequence[TurnEnd] = ()
-
-    @property
-    def stored_chances(self) -> tuple[tuple[int | None, float], ...]:
-        """The candidates to store as `TurnEnd.chances`: at most five, without very unlikely candidates."""
-        first = list(self.probabilities.items())[:CHANCES_KEPT]
-        return tuple((candidate, chance) for candidate, chance in first if chance >= LEAST_CHANCE)
-
-
 LATEST = 4
 """The number of latest turns that determine the language of a message whose words do not determine it."""
 AFTER_GREETINGS = 0.01
@@ -83,7 +56,46 @@ conversations that open with a greeting continue it, but the networks give a new
 """
 WORDS_OF_GREETING = 2
 """The maximum number of terms of a greeting, such as "morning"."""
-FIRST = Choice(None, 1.0, "the first message", MappingProxyType({None: 1.0}))
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The parent of a message, its probability and a reason.
+
+    Attributes:
+        reason: The reason, in a few words for people.
+        probabilities: The probability of each candidate, the likeliest first; they sum to 1. A candidate is
+            the `id` of a turn end, or `None` for a new root.
+        turn_ends: The turn ends that were compared, after their second looks.
+    """
+
+    reason: str
+    probabilities: Mapping[int | None, float]
+    turn_ends: Sequence[TurnEnd] = ()
+
+    @property
+    def parent_id(self) -> int | None:
+        """`id` of the turn end to continue; `None` for a new root."""
+        return next(iter(self.probabilities))
+
+    @property
+    def probability(self) -> float:
+        """The probability of the parent, 0 to 1."""
+        return self.probabilities[self.parent_id]
+
+    @property
+    def stored_chances(self) -> Chances:
+        """The candidates to store as `TurnEnd.chances`."""
+        return stored_chances(self.probabilities)
+
+
+def stored_chances(probabilities: Mapping[int | None, float]) -> Chances:
+    """The likeliest candidates, at most `CHANCES_KEPT`, without very unlikely candidates."""
+    first = islice(probabilities.items(), CHANCES_KEPT)
+    return tuple((candidate, chance) for candidate, chance in first if chance >= LEAST_CHANCE)
+
+
+FIRST = Choice("the first message", {None: 1.0})
 
 
 def choose(
@@ -136,27 +148,18 @@ def choose(
         return FIRST
     reads = reads or reader(language_of_message(turn_ends, message))
     way = input_of(model, None if vector is None else len(vector), neutral=reads.is_neutral)
-    learned = compatibility(way)
     check_vectors(len(turn_ends), human_vectors, answer_vectors, vector)
     if way.endswith("words"):
         human_vectors = answer_vectors = np.zeros((len(turn_ends), 0), np.float32)
         vector = None
-    vectors, again = (human_vectors, answer_vectors), networks(way, again=True)
-    revised = reconsidered(turn_ends, *vectors, way, reads, learned, again, version)
-    candidates = describe(revised, *vectors, message, vector, reads, learned)
+    vectors = human_vectors, answer_vectors
+    revised = reconsidered(turn_ends, *vectors, way, reads, version)
+    candidates = describe(revised, *vectors, message, vector, reads, compatibility(way))
     has_subject = not all(_is_greeting(reads.message(turn.human)) for turn in turn_ends)
-    chances = weigh(networks(way), candidates, revised, bias, has_subject=has_subject)
-    ranked = likeliest(chances)
-    ids: list[int | None] = [turn_ends[position].id for position in candidates.positions.tolist()]
-    ids.append(None)
-    return Choice(
-        ids[ranked[0]],
-        float(chances[ranked[0]]),
-        # The reason describes the stored tree, not the tree after second looks.
-        _reason(turn_ends, candidates, ranked[0], message, reads),
-        MappingProxyType({ids[row]: float(chances[row]) for row in ranked}),
-        revised,
-    )
+    probabilities = weigh(networks(way), candidates, revised, bias, has_subject=has_subject)
+    # The reason describes the stored tree, not the tree after second looks.
+    reason = _reason(turn_ends, candidates, next(iter(probabilities)), message, reads)
+    return Choice(reason, probabilities, revised)
 
 
 def _is_greeting(message: MessageFeatures) -> bool:
@@ -183,10 +186,11 @@ def weigh(
     bias: Bias = UNBIASED,
     *,
     has_subject: bool = True,
-) -> Table:
-    """The probability of each candidate, in the order of its rows.
+) -> Mapping[int | None, float]:
+    """The probability of each candidate, the likeliest first.
 
-    Without a subject, all earlier messages are greetings, and the first request continues them.
+    Of equally likely candidates a new root comes first, then the latest turn. Without a subject, all earlier
+    messages are greetings, and the first request continues them.
     """
     scores = score(ensemble, candidates.rows, candidates.familiar)
     if not has_subject:
@@ -197,7 +201,10 @@ def weigh(
     if sum(end.previous is None for end in turn_ends) == 1:
         scores[-1] += math.log(_has_more(len(turn_ends)))
         scores[:-2] += math.log(GOES_BACK)
-    return softmax(scores)
+    chances = softmax(scores)
+    # Rows rise with time and the root is last: a stable sort of the reversed rows puts the later one first.
+    order = len(chances) - 1 - np.argsort(-chances[::-1], kind="stable")
+    return {candidates.ids[row]: float(chances[row]) for row in order.tolist()}
 
 
 def _has_more(turns: int) -> float:
@@ -206,20 +213,14 @@ def _has_more(turns: int) -> float:
     return stayed / (stayed + ONE_SUBJECT)
 
 
-def likeliest(chances: Table) -> list[int]:
-    """The rows, the likeliest first; of equally likely rows a new root, then the latest turn."""
-    # Rows rise with time and the root is last: a stable sort of the reversed rows puts the later one first.
-    order = np.argsort(-chances[::-1], kind="stable")
-    return [len(chances) - 1 - int(place) for place in order]
-
-
 def _reason(
-    turn_ends: Sequence[TurnEnd], candidates: Candidates, row: int, message: str, reads: Reader
+    turn_ends: Sequence[TurnEnd], candidates: Candidates, chosen: int | None, message: str, reads: Reader
 ) -> str:
-    if row == len(candidates.positions):
+    if chosen is None:
         cues = reads.message(message).cues
         opens = next((cue for cue in ("greeting", "request") if cues[MESSAGE_CUE_AT[cue]]), "")
         return f"new topic: opens with a {opens}" if opens else "new topic: nothing fits well enough"
+    row = candidates.ids.index(chosen)
     position = int(candidates.positions[row])
     if position == len(turn_ends) - 1:
         return "continues the last thread"

@@ -9,7 +9,7 @@ from langchain_core.messages import BaseMessage
 from typing_extensions import TypedDict
 
 from langchain_threadmem.catalogue.verbs import title_of, title_of_thread
-from langchain_threadmem.common.inputs import is_share
+from langchain_threadmem.common.inputs import check_one_of, is_share
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.threads.moves.heal import Moved
@@ -126,8 +126,7 @@ def suggestion_threshold(on_select: OnSelect, suggest_at: float) -> float | None
     Raises:
         InputError: `on_select` is neither "apply" nor "suggest", or `suggest_at` is not from 0 to 1.
     """
-    if on_select not in get_args(OnSelect):
-        raise InputError(f"on_select={on_select!r} is not one of 'apply', 'suggest'")
+    check_one_of("on_select", on_select, get_args(OnSelect))
     if not is_share(suggest_at):
         raise InputError(f"suggest_at={suggest_at!r} is not a probability; pass a number from 0 to 1")
     return suggest_at if on_select == "suggest" else None

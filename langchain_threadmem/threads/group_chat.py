@@ -12,11 +12,11 @@ import math
 import re
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cache
-from importlib.resources import as_file, files
+from importlib.resources import files
 from itertools import takewhile
-from types import MappingProxyType
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ from langchain_threadmem.threads.features.cues import MESSAGE_CUES
 from langchain_threadmem.threads.features.learned_words import Floats
 from langchain_threadmem.threads.features.structure import Table
 from langchain_threadmem.threads.features.words import Reader
-from langchain_threadmem.threads.model import Networks, reader, score, softmax
+from langchain_threadmem.threads.model import Networks, networks_in, read_arrays, reader, score, softmax
 from langchain_threadmem.threads.turn_ends import Speech, TurnEnd, TurnIndex
 from langchain_threadmem.tree.lineage import ENDLESS
 
@@ -68,7 +68,8 @@ class Message:
         terms: The weight of each term; the sum of the squares is 1.
         cues: A number for each of `CUES`.
         place: The number of messages before it.
-        parent: Place of the message that it continues; its own place at a root.
+        parent: Place of the message that it continues; its own place at a root, and -1 if the message is
+            older than the latest messages.
         parent_speaker: Speaker of that message.
         parent_terms: Terms of that message.
         thread: Its thread.
@@ -89,6 +90,11 @@ class Message:
     thread: _Thread = field(default_factory=_Thread)
     replies: int = 0
     heard: set[int] = field(default_factory=set)
+
+
+_NUMBERS = attrgetter(
+    *("place", "speaker", "addressed", "parent", "parent_speaker", "replies", "thread.size", "thread.last")
+)
 
 
 class GroupChat:
@@ -114,11 +120,11 @@ class GroupChat:
             for name in _names(speech.speaker):
                 self._names.setdefault(name, set()).add(speaker)
             message = self._read(speech, reads)
-            if speech.is_answer:  # An answer of the bot addresses the author of the message before it.
-                above = next((message_ for message_ in self._latest if message_.id == speech.previous), None)
-                if above is not None and message.addressed == NOBODY:
-                    message.addressed, message.named = above.speaker, message.named | {above.speaker}
-            self._place(message, speech.previous)
+            above = next((earlier for earlier in self._latest if earlier.id == speech.previous), None)
+            if speech.is_answer and above is not None and message.addressed == NOBODY:
+                # An answer of the bot addresses the author of the message before it.
+                message.addressed, message.named = above.speaker, message.named | {above.speaker}
+            self._place(message, speech.previous, above)
             self._speeches[speech.id] = speech
 
     def choose(self, turn_ends: Sequence[TurnEnd], speaker: str, text: str, reads: Reader) -> Choice:
@@ -135,8 +141,7 @@ class GroupChat:
             by_end[ends[row]] = by_end.get(ends[row], 0.0) + chance
         # Of equally likely candidates the latest is first.
         ranked = dict(sorted(by_end.items(), key=lambda item: (-item[1], -(item[0] or 0))))
-        best, probability = next(iter(ranked.items()))
-        return Choice(best, probability, self._reason(best, turn_ends, speaker), MappingProxyType(ranked))
+        return Choice(self._reason(next(iter(ranked)), turn_ends, speaker), ranked)
 
     def _reason(self, best: int | None, turn_ends: Sequence[TurnEnd], speaker: str) -> str:
         if best is None:
@@ -195,14 +200,12 @@ class GroupChat:
             }
         return next(iter(people)) if len(people) == 1 else NOBODY
 
-    def _place(self, message: Message, previous: int | None) -> None:
-        message.parent, above = message.place, None
-        if previous is not None:
-            message.thread = self._threads.get(previous, message.thread)
-            message.parent = NOBODY  # The parent is older than the latest messages.
-            above = next((earlier for earlier in self._latest if earlier.id == previous), None)
+    def _place(self, message: Message, previous: int | None, above: Message | None) -> None:
+        """Put a message in its thread; `above` is the previous message, if it is one of the latest."""
+        if previous is None:
+            message.parent, message.parent_speaker = message.place, message.speaker
         else:
-            message.parent_speaker = message.speaker
+            message.thread = self._threads.get(previous, message.thread)
         if above is not None:
             above.replies += 1
             above.heard.add(message.speaker)
@@ -245,8 +248,9 @@ def choose_in_group(
         >>> choice.parent_id, choice.reason
         (1, "answers ada: 'How do I mount a disk?'")
     """
-    chat, reads = turns.chat or GroupChat(), reads or reader()
-    turns.chat = chat
+    if turns.chat is None:
+        turns.chat = GroupChat()
+    chat, reads = turns.chat, reads or reader()
     with chat.lock:
         chat.add(takewhile(lambda speech: speech.id < before, turns.speeches[len(chat) :]), reads)
         return chat.choose(turn_ends, speaker or "", text, reads)
@@ -284,43 +288,17 @@ def _described(message: Message, latest: Sequence[Message]) -> tuple[list[Messag
     their_thread = latest[theirs[-1]].thread if len(theirs) else None
 
     candidates = [latest[at] for at in chosen.tolist()]
-    at, speakers, addressees, parents, parent_speakers, replies, size, thread_speakers, last = np.array(
-        [
-            (
-                earlier.place,
-                earlier.speaker,
-                earlier.addressed,
-                earlier.parent,
-                earlier.parent_speaker,
-                earlier.replies,
-                earlier.thread.size,
-                len(earlier.thread.speakers),
-                earlier.thread.last,
-            )
-            for earlier in candidates
-        ]
+    at, speakers, addressees, parents, parent_speakers, replies, size, last = np.array(
+        [_NUMBERS(earlier) for earlier in candidates]
     ).T
+    thread_speakers = np.array([len(earlier.thread.speakers) for earlier in candidates])
     cues = np.array([earlier.cues for earlier in candidates])
-    (
-        names_somebody,
-        heard_me,
-        in_my_thread,
-        in_their_thread,
-        with_me,
-        with_them,
-    ) = np.array(
-        [
-            (
-                bool(earlier.named),
-                speaker in earlier.heard,
-                earlier.thread is my_thread,
-                earlier.thread is their_thread,
-                speaker in earlier.thread.speakers,
-                not message.named.isdisjoint(earlier.thread.speakers),
-            )
-            for earlier in candidates
-        ]
-    ).T
+    names_somebody = np.array([bool(earlier.named) for earlier in candidates])
+    heard_me = np.array([speaker in earlier.heard for earlier in candidates])
+    in_my_thread = np.array([earlier.thread is my_thread for earlier in candidates])
+    in_their_thread = np.array([earlier.thread is their_thread for earlier in candidates])
+    with_me = np.array([speaker in earlier.thread.speakers for earlier in candidates])
+    with_them = np.array([not message.named.isdisjoint(earlier.thread.speakers) for earlier in candidates])
     rank, between, alike = _rank(all_speakers.tolist())[chosen], all_between[chosen], all_alike[chosen]
     mine, named, names_me, last_of_speaker = is_mine[chosen], is_named[chosen], calls_me[chosen], rank == 0
     since, is_root, is_last = chosen >= after_mine, parents == at, last == at
@@ -416,5 +394,4 @@ def _rank(speakers: Sequence[int]) -> Table:
 @cache
 def networks() -> Networks:
     """The networks; the first call reads the file."""
-    with as_file(files(__package__).joinpath(FILE)) as path, np.load(path, allow_pickle=False) as arrays:
-        return Networks(*(arrays[part.name] for part in fields(Networks)))
+    return networks_in(read_arrays(files(__package__).joinpath(FILE)))

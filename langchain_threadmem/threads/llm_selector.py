@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from pydantic import BaseModel, Field
 
+from langchain_threadmem.common.inputs import check_one_of, is_share, is_whole
 from langchain_threadmem.common.usage import Usage
 from langchain_threadmem.engine.chat_model import UnusableAnswerError, check_model
 from langchain_threadmem.engine.chat_model import ask as ask_model
@@ -20,7 +21,7 @@ from langchain_threadmem.messages.text import cut, plural
 from langchain_threadmem.threads.asking import RELIABILITY, Question, Reliability, Share
 from langchain_threadmem.threads.choice import Choice
 from langchain_threadmem.threads.selectors import AnySelector, FlowSelector, SemanticNodeSelector
-from langchain_threadmem.threads.tree_view import OnFailure, TreeView, check_on_failure
+from langchain_threadmem.threads.tree_view import OnFailure, TreeView
 from langchain_threadmem.threads.turn_ends import TurnEnd
 
 if TYPE_CHECKING:
@@ -123,14 +124,16 @@ class LLMNodeSelector(FlowSelector):
         reliability: float = RELIABILITY,
         on_selection_failure: OnFailure | None = None,
     ) -> None:
-        if attempts < 1 or shortlist < 1:
-            raise InputError(f"attempts={attempts!r} and shortlist={shortlist!r} must be at least 1")
-        if not 0.0 <= ask <= 1.0:
+        if not (is_whole(attempts, 1) and is_whole(shortlist, 1)):
+            raise InputError(
+                f"attempts={attempts!r} and shortlist={shortlist!r} must be integers of at least 1"
+            )
+        if not is_share(ask):
             raise InputError(f"ask={ask!r} is not a share of messages; pass a number from 0 to 1")
-        if not 0.0 < reliability < 1.0:
+        if not (is_share(reliability) and 0.0 < reliability < 1.0):
             raise InputError(f"reliability={reliability!r} is not above 0 and below 1; pass a probability")
         if on_selection_failure is not None:
-            check_on_failure(on_selection_failure)
+            check_one_of("on_selection_failure", on_selection_failure, get_args(OnFailure))
         self.model = check_model(model)
         self.attempts = attempts
         self.shortlist = shortlist
@@ -254,14 +257,8 @@ def _question(shown: Sequence[TurnEnd], ends: Sequence[TurnEnd], message: BaseMe
     lines = [
         f"Node {end.id}: {marked(_brief(end, by_id))} ({plural(age[end.id], 'turn')} ago)" for end in shown
     ]
-    return "\n".join(
-        [
-            "Earlier exchanges, oldest first:",
-            *lines,
-            "",
-            f"New message: {marked(_flat(text_of(message), 1000))}",
-        ]
-    )
+    new = f"New message: {marked(_flat(text_of(message), 1000))}"
+    return "\n".join(["Earlier exchanges, oldest first:", *lines, "", new])
 
 
 def _brief(end: TurnEnd, by_id: Mapping[int, TurnEnd]) -> str:
@@ -286,7 +283,5 @@ def _shortlist(ends: Sequence[TurnEnd], most: int, weighed: Choice | None) -> li
         likely = [candidate for candidate in weighed.probabilities if candidate is not None][:most]
         return [end for end in ends if end.id in likely]
     continued = {end.previous for end in ends}
-    leaves = [end for end in ends if end.id not in continued]
-    inner = [end for end in ends if end.id in continued]
-    shown = (leaves[::-1] + inner[::-1])[:most]
+    shown = sorted(ends, key=lambda end: (end.id in continued, -end.id))[:most]
     return sorted(shown, key=lambda end: end.id)

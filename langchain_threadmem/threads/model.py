@@ -16,8 +16,9 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cache
-from importlib.resources import as_file, files
-from typing import Any, Final, Literal, get_args
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import Any, Literal
 
 import numpy as np
 
@@ -33,12 +34,11 @@ Way = Literal["local", "vectors", "words", "multilingual", "neutral_vectors", "n
 languages other than English, without features that were learned from English words: vectors of the
 multilingual model, vectors of any model, or words alone.
 """
-WAYS: Final[tuple[Way, ...]] = get_args(Way)
 LOCAL, MULTILINGUAL = "all-minilm-l6-v2", "universal-sentence-encoder"
 """Parts of the names of the embedding models used in training, in lower case."""
 FILE = "model.npz"
-COMPATIBILITY = ("answer", "human", "thread", "opener", "closing", "centers")
-"""The arrays of `Compatibility`, in the order of its fields."""
+LEARNED_WORDS = ("answer", "message", "opener", "closing")
+"""The fields of `WordVectors` that are arrays with a row or a number for each word."""
 UNFAMILIAR, FAMILIAR = 0.45, 0.57
 """`Candidates.familiar` is below the first value for conversations unlike the training dialogs, and above the
 second value for others."""
@@ -112,10 +112,33 @@ def softmax(scores: Table) -> Table:
     return weights
 
 
+def read_arrays(file: Traversable) -> Mapping[str, Any]:
+    """The arrays of a file by their names."""
+    with file.open("rb") as opened, np.load(opened, allow_pickle=False) as archive:
+        return dict(archive)
+
+
+def networks_in(arrays: Mapping[str, Any], prefix: str = "") -> Networks:
+    """The networks in the arrays of a file whose names begin with a prefix."""
+    return Networks(*(arrays[prefix + field.name].astype(np.float32) for field in fields(Networks)))
+
+
+def compatibility_in(arrays: Mapping[str, Any], way: Way) -> Compatibility | None:
+    """The matrices for one input in the arrays of a file; `None` if there are none."""
+    names = [f"{way}_{field.name}" for field in fields(Compatibility)]
+    return Compatibility(*(arrays[name].astype(np.float32) for name in names)) if names[0] in arrays else None
+
+
+def word_vectors_in(arrays: Mapping[str, Any]) -> WordVectors:
+    """The word vectors in the arrays of a file."""
+    words, common = (tuple(arrays[name].item().split(" ")) for name in ("words", "terms"))
+    learned = {name: arrays[f"word_{name}"].astype(np.float32) for name in LEARNED_WORDS}
+    return WordVectors(words, **learned, common=common, rarity=arrays["term_rarity"].astype(np.float32))
+
+
 @cache
 def _arrays() -> Mapping[str, Any]:
-    with as_file(files(__package__).joinpath(FILE)) as path, np.load(path, allow_pickle=False) as archive:
-        arrays = {name: archive[name] for name in archive.files}
+    arrays = read_arrays(files(__package__).joinpath(FILE))
     assert arrays["features"].tolist() == list(FEATURES), "model.npz has other columns; run `make fit`"
     return arrays
 
@@ -123,27 +146,19 @@ def _arrays() -> Mapping[str, Any]:
 @cache
 def networks(way: Way, *, again: bool = False) -> Networks:
     """The networks for one input, for choices or for second looks; the first call reads the file."""
-    arrays, name = _arrays(), f"{way}_again" if again else way
-    return Networks(*(arrays[f"{name}_{field.name}"].astype(np.float32) for field in fields(Networks)))
+    return networks_in(_arrays(), f"{way}_again_" if again else f"{way}_")
 
 
 @cache
 def compatibility(way: Way = "local") -> Compatibility | None:
     """The matrices learned on vectors of the local or of the multilingual model; `None` for other inputs."""
-    arrays = _arrays()
-    if f"{way}_{COMPATIBILITY[0]}" not in arrays:
-        return None
-    return Compatibility(*(arrays[f"{way}_{name}"].astype(np.float32) for name in COMPATIBILITY))
+    return compatibility_in(_arrays(), way)
 
 
 @cache
 def word_vectors() -> WordVectors:
     """The learned word vectors."""
-    arrays = _arrays()
-    names = ("answer", "message", "opener", "closing")
-    words, common = (tuple(arrays[name].item().split(" ")) for name in ("words", "terms"))
-    learned = {name: arrays[f"word_{name}"].astype(np.float32) for name in names}
-    return WordVectors(words, **learned, common=common, rarity=arrays["term_rarity"].astype(np.float32))
+    return word_vectors_in(_arrays())
 
 
 def reader(language: str = "en") -> Reader:

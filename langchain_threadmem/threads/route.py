@@ -43,13 +43,7 @@ from langchain_threadmem.recall.verbs import recall
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.threads import coverage
-from langchain_threadmem.threads.events import (
-    MoveEvent,
-    Placed,
-    SelectionEvent,
-    move_event,
-    selection_event,
-)
+from langchain_threadmem.threads.events import MoveEvent, Placed, SelectionEvent, move_event, selection_event
 from langchain_threadmem.threads.moves import corrections, heal
 from langchain_threadmem.threads.select import EVERYTHING, Past, ThreadedConversation, select
 from langchain_threadmem.threads.tree_view import turns
@@ -109,8 +103,8 @@ class Routed(NamedTuple):
     Attributes:
         thread: Its place and the reason.
         path: The messages from the root of the thread to it, without system messages.
-        messages: The list rewritten to that thread and to the runners-up of `coverage`; `None` if the list is
-            unchanged.
+        messages: The list rewritten to that thread, and to the runners-up of `coverage` if they are wanted;
+            `None` if the list is unchanged.
         event: The event of the selection; `None` if the message already had a place.
         moves: The events of the earlier turns that were moved in the same transaction.
     """
@@ -128,6 +122,7 @@ def route(
     routed: str | None = None,
     lineage: Lineage = NO_LINEAGE,
     suggest_at: float | None = None,
+    covers: bool = True,
 ) -> Flow[Routed | None]:
     """Find the thread of the newest human message, and store the new messages of the list.
 
@@ -138,6 +133,7 @@ def route(
         lineage: The branch that the run continues.
         suggest_at: The minimum probability with which another place is suggested, while the message continues
             the active thread; `None` to put it in the place that the selector chooses.
+        covers: Whether the rewritten list includes the runners-up, by the option `cover` of the conversation.
 
     Returns:
         The thread; `None` if the list contains no human message.
@@ -175,7 +171,8 @@ def route(
         view = {message.id for message in shown(earlier, spoken[newest:], conversation.window)}
         outside = {message.id for message in earlier} - view
         rewritten = [message for message in rewritten if message.id not in outside]
-    rewritten = yield from coverage.covered(conversation, rewritten)
+    if covers:
+        rewritten = yield from coverage.covered(conversation, rewritten)
     event, moved = None, list[MoveEvent]()
     if isinstance(placed, Placed):
         event = selection_event(conversation.name, placed, path, suggest_at)
@@ -303,10 +300,6 @@ def store(conversation: ThreadedConversation, given: Sequence[BaseMessage]) -> F
     older answers of the same turn supersedes them. Summaries, recalled text and system messages are not
     stored: no person, model or tool of the conversation wrote them.
 
-    Args:
-        conversation: The conversation.
-        given: The list in the graph's state.
-
     Returns:
         The number of messages that were written.
     """
@@ -332,13 +325,7 @@ def store(conversation: ThreadedConversation, given: Sequence[BaseMessage]) -> F
 def store_turn(
     conversation: ThreadedConversation, given: Sequence[BaseMessage], lineage: Lineage
 ) -> Flow[None]:
-    """Store the end of a list at the end of a run.
-
-    Args:
-        conversation: The conversation.
-        given: The list in the graph's state.
-        lineage: The branch that the run continues.
-    """
+    """Store the end of a list at the end of a run."""
     yield from store(conversation, given)
     if lineage.replaced:
         yield from store_branch(conversation, given, lineage)
@@ -349,12 +336,8 @@ def store_branch(
 ) -> Flow[None]:
     """Store that a new answer to an earlier question begins a branch, in a run from `ThreadMemSaver.fork`.
 
-    The successors of the run do not see the replaced message and the turns below it.
-
-    Args:
-        conversation: The conversation.
-        given: The list in the graph's state, which is stored.
-        lineage: The branch that the run continues.
+    The list is stored already. The successors of the run do not see the replaced message and the turns below
+    it.
     """
     spoken = [message for message in given if message.type in ("human", *_ANSWERS)]
     if not spoken or spoken[-1].type == "human":

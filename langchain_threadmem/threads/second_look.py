@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -21,10 +22,11 @@ from langchain_threadmem.threads.features.learned_words import Floats
 from langchain_threadmem.threads.features.similarity import Compatibility
 from langchain_threadmem.threads.features.structure import LEAST_CHANCE, Table
 from langchain_threadmem.threads.features.table import describe
-from langchain_threadmem.threads.features.words import Chances, Reader
-from langchain_threadmem.threads.model import Networks, Way, score, softmax
-from langchain_threadmem.threads.shortlist import alone
+from langchain_threadmem.threads.features.words import Reader
+from langchain_threadmem.threads.model import Networks, Way, compatibility, networks, score, softmax
+from langchain_threadmem.threads.shortlist import detached
 from langchain_threadmem.threads.turn_ends import TurnEnd
+from langchain_threadmem.tree.node import Chances
 
 SURE = 0.9
 """The probability of a place above which there is no second look."""
@@ -83,7 +85,7 @@ def look_again(
     turn: TurnEnd,
     vector: Floats | None,
     reader: Reader,
-    compatibility: Compatibility | None,
+    learned: Compatibility | None,
     sure: float = SURE,
 ) -> SecondLook | None:
     """The candidates of a turn, described by its answer.
@@ -95,7 +97,7 @@ def look_again(
         turn: The turn, as it was placed.
         vector: Unit vector of its answer; `None` for words alone.
         reader: The reader of the texts.
-        compatibility: The learned matrices, for vectors of the local model.
+        learned: The learned matrices, for vectors of the local model.
         sure: The probability of the place above which there is no second look.
 
     Returns:
@@ -112,7 +114,7 @@ def look_again(
         if _is_clear(near, ids.index(turn.previous)):
             return None
     candidates = describe(
-        before, human_vectors, answer_vectors, turn.answer_with_calls, vector, reader, compatibility, among
+        before, human_vectors, answer_vectors, turn.answer_with_calls, vector, reader, learned, among
     )
     likely = {None: UNLIKELY} | dict(turn.chances)
     chances = np.array([likely[id_] for id_ in ids])
@@ -142,8 +144,6 @@ def reconsidered(
     answer_vectors: Floats,
     way: Way,
     reader: Reader,
-    compatibility: Compatibility | None,
-    ensemble: Networks,
     version: int = 0,
 ) -> list[TurnEnd]:
     """The turn ends after second looks: uncertain turns with new probabilities and the likeliest parent.
@@ -154,18 +154,19 @@ def reconsidered(
     first = max(len(turn_ends) - LATE, 0)
     revised = list(turn_ends[:first])
     known_ids = {None, *(end.id for end in revised)}
+
+    def second_look(place: int, turn: TurnEnd) -> Chances:
+        late = slice(max(place - LATE, 0), place)
+        vectors = human_vectors[late], answer_vectors[late]
+        vector = None if way.endswith("words") else answer_vectors[place]
+        look = look_again(detached(revised[late]), *vectors, turn, vector, reader, compatibility(way))
+        return look.revised(networks(way, again=True)) if look else tuple(turn.chances)
+
     for place, turn in enumerate(turn_ends[first:], first):
         if doubtful(turn):
             stored = tuple(turn.chances)
             key = (way, version, turn.id, turn.answer_with_calls, stored)
-            chances = reader.second_looks.get(key)
-            if chances is None:
-                late = slice(max(place - LATE, 0), place)
-                vector = None if way.endswith("words") else answer_vectors[place]
-                vectors = human_vectors[late], answer_vectors[late]
-                look = look_again(alone(revised[late]), *vectors, turn, vector, reader, compatibility)
-                chances = look.revised(ensemble) if look else stored
-                reader.second_looks.put(key, chances)
+            chances = reader.second_looks.setdefault(key, partial(second_look, place, turn))
             # The likeliest parent may be removed, or older than these turns.
             if chances != stored and chances[0][0] in known_ids:
                 turn = replace(turn, previous=chances[0][0], chances=chances)

@@ -22,7 +22,7 @@ from langchain_threadmem.threads.turn_ends import TurnEnd, TurnIndex
 from langchain_threadmem.tree.append import TIP, Draft, Parent
 from langchain_threadmem.tree.conversation import Conversation, tree_of
 from langchain_threadmem.tree.lineage import Span
-from langchain_threadmem.tree.node import Placement
+from langchain_threadmem.tree.node import Chances, Placement
 
 log = logging.getLogger(__package__)
 COVER = 0.98
@@ -69,7 +69,7 @@ class Selected(NamedTuple):
     placement: Placement | None = None
     candidates: int = 0
     active: Parent = TIP
-    chances: Sequence[tuple[int | None, float]] = ()
+    chances: Chances = ()
     preferred: Parent = TIP
     turns: TurnIndex | None = None
     moves: Sequence[Move] = ()
@@ -179,7 +179,7 @@ def _end_of(ends: Sequence[TurnEnd], chosen: int, selector: AnySelector) -> int:
     raise SelectionError(f"{type(selector).__name__} chose {chosen!r}, which is not the id of a turn end")
 
 
-def _stated(view: TreeView, selector: AnySelector) -> tuple[str, Sequence[tuple[int | None, float]]]:
+def _stated(view: TreeView, selector: AnySelector) -> tuple[str, Chances]:
     """The reason and the probabilities that a selector has set, as values that can be stored."""
     name = type(selector).__name__
     if not isinstance(view.reason, str | None):

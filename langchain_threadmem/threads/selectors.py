@@ -10,11 +10,10 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 from langchain_core.messages import BaseMessage
-from numpy.typing import NDArray
 
 from langchain_threadmem.engine.child_runs import call_as_run
 from langchain_threadmem.engine.embedder import Embedder
@@ -27,10 +26,11 @@ from langchain_threadmem.index.vectors import NONE, Vectors
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.recall.candidates import likely
 from langchain_threadmem.threads.choice import FIRST, UNBIASED, Choice, choose, language_of_message
+from langchain_threadmem.threads.features.learned_words import Floats
 from langchain_threadmem.threads.features.words import Reader
 from langchain_threadmem.threads.group_chat import choose_in_group
 from langchain_threadmem.threads.model import reader
-from langchain_threadmem.threads.shortlist import NEWEST, considered
+from langchain_threadmem.threads.shortlist import NEWEST, compared_turns
 from langchain_threadmem.threads.tree_view import TreeView, as_view
 from langchain_threadmem.threads.turn_ends import TurnEnd
 from langchain_threadmem.tree import placements
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
 
 log = logging.getLogger(__package__)
-_Floats: TypeAlias = NDArray[np.float32]
 COMPARED, NEAREST = 8192, 24
 """The number of messages before the newest turns that are compared, and of those that become candidates."""
 CACHED_TEXTS = 4096
@@ -202,7 +201,7 @@ class SemanticNodeSelector(FlowSelector):
                 older = _nearest(vectors, vector, before)
             elif runtime is not None and not runtime.encrypted:
                 older = yield from likely(runtime, tree.tree, text, NEAREST, before)
-        compared, version = considered(ends, tree.turns, older), tree.turns.version
+        compared, version = compared_turns(ends, tree.turns, older), tree.turns.version
         if separate is not None:
             vectors, vector, model = yield from _embedded(separate, compared, text)
         reads = reader(language) if runtime is None else runtime.get(TurnReader).of(language)
@@ -224,7 +223,7 @@ class SemanticNodeSelector(FlowSelector):
         return choice
 
 
-def _embedded(own: Embedder, ends: Sequence[TurnEnd], text: str) -> Flow[tuple[Vectors, _Floats, str]]:
+def _embedded(own: Embedder, ends: Sequence[TurnEnd], text: str) -> Flow[tuple[Vectors, Floats, str]]:
     """Vectors of turns and of a message by another model than the memory's, whose vectors are only cached."""
     by_id = {end.human_id: end.human for end in ends} | {end.id: end.answer_with_calls for end in ends}
     ids = sorted(id_ for id_ in by_id if id_ is not None)
@@ -288,7 +287,7 @@ class TurnReader(SharedComponent):
         self._readers = {}
 
 
-def _nearest(vectors: Vectors, vector: _Floats, before: int) -> list[int]:
+def _nearest(vectors: Vectors, vector: Floats, before: int) -> list[int]:
     """The ids of the nearest nodes to a message before another node, the nearest first."""
     last = int(np.searchsorted(vectors.seqs, before))
     if not last:
@@ -301,7 +300,7 @@ def _nearest(vectors: Vectors, vector: _Floats, before: int) -> list[int]:
     return ids
 
 
-def rows_of(vectors: Vectors, ids: Sequence[int], dimensions: int) -> _Floats:
+def rows_of(vectors: Vectors, ids: Sequence[int], dimensions: int) -> Floats:
     """The vectors of nodes by their ids; zero where a node has none."""
     if not dimensions or not len(vectors.seqs):
         return np.zeros((len(ids), dimensions), np.float32)

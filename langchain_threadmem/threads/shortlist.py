@@ -1,4 +1,4 @@
-"""Shortlists: the turns that a choice compares, whose number does not grow with the conversation."""
+"""The turns that a choice compares, whose number does not grow with the conversation."""
 
 from __future__ import annotations
 
@@ -8,18 +8,7 @@ from dataclasses import replace
 from itertools import islice
 from operator import attrgetter
 
-import numpy as np
-from numpy.typing import NDArray
-
-from langchain_threadmem.threads.features.structure import (
-    PATH,
-    RECENT_THREADS,
-    RECENT_TURNS,
-    SIMILAR_THREADS,
-    SIMILAR_TURNS,
-    Places,
-    Table,
-)
+from langchain_threadmem.threads.features.structure import PATH
 from langchain_threadmem.threads.turn_ends import TurnEnd, TurnIndex
 
 NEWEST = 64
@@ -31,7 +20,7 @@ Twice these numbers recognise about as many returns."""
 _id = attrgetter("id")
 
 
-def considered(turn_ends: Sequence[TurnEnd], index: TurnIndex, near: Sequence[int]) -> list[TurnEnd]:
+def compared_turns(turn_ends: Sequence[TurnEnd], index: TurnIndex, near: Sequence[int]) -> list[TurnEnd]:
     """The turn ends that a choice compares, oldest first.
 
     Args:
@@ -53,12 +42,12 @@ def considered(turn_ends: Sequence[TurnEnd], index: TurnIndex, near: Sequence[in
         ...     asked = ConversationNode(n, HumanMessage("Hi"))
         ...     index.add([asked, ConversationNode(n + 1, AIMessage("Hi!"), n)])
         >>> ends = index.ends()
-        >>> len(considered(ends, index, [])), [end.id for end in considered(ends, index, [8, 5])[:3]]
+        >>> len(compared_turns(ends, index, [])), [end.id for end in compared_turns(ends, index, [8, 5])[:3]]
         (64, [6, 8, 874])
     """
     newest = turn_ends[-NEWEST:]
     if not near or len(turn_ends) <= NEWEST:
-        return alone(newest)
+        return detached(newest)
     by_id = {end.id: end for end in newest}
     turns = dict.fromkeys(bisect_left(turn_ends, id_, key=_id) for id_ in near)
     similar = [turn_ends[place] for place in islice(turns, NEAR_TURNS)]
@@ -77,25 +66,7 @@ def considered(turn_ends: Sequence[TurnEnd], index: TurnIndex, near: Sequence[in
     return linked
 
 
-def alone(turn_ends: Sequence[TurnEnd]) -> list[TurnEnd]:
+def detached(turn_ends: Sequence[TurnEnd]) -> list[TurnEnd]:
     """The turn ends as a conversation of their own: a turn that continues any other turn becomes a root."""
     ids = {None, *(end.id for end in turn_ends)}
     return [end if end.previous in ids else replace(end, previous=None) for end in turn_ends]
-
-
-def shortlist(ended: NDArray[np.bool_], nearest: Table, least: float) -> Places:
-    """Positions of the candidates, ascending; their number does not grow with the conversation.
-
-    Args:
-        ended: For each turn, whether it is the end of a thread.
-        nearest: The similarity of each turn to the message.
-        least: The similarity that a turn must exceed to be a candidate by similarity.
-    """
-    chosen = np.zeros(len(ended), bool)
-    chosen[-RECENT_TURNS:] = True
-    ends = np.flatnonzero(ended)
-    chosen[ends[-RECENT_THREADS:]] = True
-    for places, most in ((ends, SIMILAR_THREADS), (np.arange(len(ended)), SIMILAR_TURNS)):
-        similar = places[np.argsort(-nearest[places], kind="stable")[:most]]
-        chosen[similar[nearest[similar] > least]] = True
-    return np.flatnonzero(chosen)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.engine.runtime import Runtime, TreeCache
@@ -15,7 +15,7 @@ from langchain_threadmem.tree import graph, nodes, trees
 from langchain_threadmem.tree import placements as stored_placements
 from langchain_threadmem.tree.graph import parents_first
 from langchain_threadmem.tree.lineage import ENDLESS, Span
-from langchain_threadmem.tree.node import ConversationNode, Placement
+from langchain_threadmem.tree.node import Chances, ConversationNode, Placement
 from langchain_threadmem.tree.rows import nodes_of
 
 if TYPE_CHECKING:
@@ -23,16 +23,6 @@ if TYPE_CHECKING:
 
 OnFailure = Literal["latest", "root", "raise"]
 """The place of a message whose selector failed: below the latest answer, a new root, or an error."""
-
-
-def check_on_failure(choice: str) -> None:
-    """Refuse an unknown `on_selection_failure`.
-
-    Raises:
-        InputError: The value is not a member of `OnFailure`.
-    """
-    if choice not in get_args(OnFailure):
-        raise InputError(f"on_selection_failure={choice!r} is not one of 'latest', 'root', 'raise'")
 
 
 class TreeView:
@@ -66,9 +56,9 @@ class TreeView:
         self._ends = [end for end in self.turns.ends(speaker) if end.id < self.before]
         self.reason = ""
         """The selector's reason, in a few words, if it gives one."""
-        self.chances: Sequence[tuple[int | None, float]] = ()
+        self.chances: Chances = ()
         """The candidates and their probabilities, if the selector has computed them."""
-        self.revised: Mapping[int, Sequence[tuple[int | None, float]]] = {}
+        self.revised: Mapping[int, Chances] = {}
         """New probabilities of answered turns, the likeliest place first, by the `id` of the turn end."""
         self.title = ""
         """A title for the new thread, if the selector gives one."""

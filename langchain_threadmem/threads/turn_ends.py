@@ -20,7 +20,7 @@ from langchain_threadmem.messages.tool_pairs import text_of_calls, with_calls
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.tree.graph import parents_first
 from langchain_threadmem.tree.lineage import Span, within
-from langchain_threadmem.tree.node import EPOCH, ConversationNode, MessageSummary, Placement
+from langchain_threadmem.tree.node import EPOCH, Chances, ConversationNode, MessageSummary, Placement
 
 if TYPE_CHECKING:
     from langchain_threadmem.threads.group_chat import GroupChat
@@ -72,7 +72,7 @@ class TurnEnd:
     human_id: int | None = None
     summary: MessageSummary | None = None
     timestamp: datetime = EPOCH
-    chances: Sequence[tuple[int | None, float]] = ()
+    chances: Chances = ()
     settled: bool = False
     title: str = ""
     calls: str = ""

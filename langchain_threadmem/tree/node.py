@@ -27,6 +27,9 @@ class MessageSummary(BaseModel):
     summary: str = Field(..., description="Summary of the message. Two sentences max.")
 
 
+Chances = Sequence[tuple[int | None, float]]
+"""Candidates for the parent of a message and their probabilities. A candidate is the `id` of the turn end to
+continue, or `None` for a new root."""
 MOVED = "moved"
 """The first word of the reasons of messages that were moved."""
 
@@ -37,8 +40,7 @@ class Placement:
 
     Attributes:
         reason: The reason in a few words; empty if only the title was set.
-        chances: The most probable candidates with their probabilities. A candidate is the `id` of the turn
-            end to continue, or `None` for a new root. Empty if no probabilities were computed.
+        chances: The most probable candidates; empty if no probabilities were computed.
         title: A title for the thread that the message begins, if a person or a chat model has given one.
 
     Example:
@@ -47,7 +49,7 @@ class Placement:
     """
 
     reason: str
-    chances: Sequence[tuple[int | None, float]] = ()
+    chances: Chances = ()
     title: str = ""
 
     @property

@@ -12,9 +12,8 @@ from langchain_threadmem.storage import node_keys
 from langchain_threadmem.storage.encryption import UNREADABLE_NOTE
 from langchain_threadmem.storage.schema import State, bias, choice, node
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
-from langchain_threadmem.tree.node import Bias, Placement
+from langchain_threadmem.tree.node import Bias, Chances, Placement
 
-Chances = tuple[tuple[int | None, float], ...]
 _PUT = insert_of(choice, replace=True)
 _UNREADABLE = Placement(UNREADABLE_NOTE)
 _CHOSEN = select(node.c.seq, node.c.message, *choice.c["reason", "chances", "title"]).join(

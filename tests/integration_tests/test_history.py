@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Barrier
@@ -274,3 +276,12 @@ def test_a_connection_string_opens_one_system_for_all_calls_and_again_after_it_w
 def test_a_session_and_a_system_are_wanted(session: str, system: Any) -> None:
     with pytest.raises(InputError):
         ThreadMemChatMessageHistory(session, system)
+
+
+def test_options_are_checked_in_python_without_assertions() -> None:
+    program = (
+        "from langchain_threadmem import MemorySystem, ThreadMemChatMessageHistory\n"
+        "ThreadMemChatMessageHistory('s', MemorySystem(embeddings=False), context_depth=-1)"
+    )
+    result = subprocess.run([sys.executable, "-O", "-c", program], capture_output=True, text=True)
+    assert "InputError: context_depth must be non-negative" in result.stderr

@@ -414,7 +414,19 @@ def test_a_turn_that_was_interrupted_is_stored_once(
     assert len(system.conversation("talk").history) == 2
 
 
-@pytest.mark.parametrize("options", [{"recall": -1}, {"model": 3}, {"system": "memory.db"}], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"recall": -1},
+        {"recall": "4"},
+        {"scope": "all"},
+        {"min_similarity": "0.3"},
+        {"ask": "0.1"},
+        {"model": 3},
+        {"system": "memory.db"},
+    ],
+    ids=str,
+)
 def test_options_that_make_no_sense_are_refused(options: dict[str, Any]) -> None:
     given: dict[str, Any] = {"model": Recorder(), "system": MemorySystem(), **options}
     with pytest.raises(InputError):

@@ -1,6 +1,7 @@
 """Choice of a parent: continued turns, returns to earlier turns, new roots, and refused input."""
 
 from dataclasses import replace
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -27,7 +28,7 @@ from langchain_threadmem.threads.features.table import FEATURES, describe
 from langchain_threadmem.threads.features.words import Reader
 from langchain_threadmem.threads.model import (
     MOST_AT_HOME,
-    WAYS,
+    Way,
     about,
     compatibility,
     input_of,
@@ -398,7 +399,7 @@ def test_what_was_learned_on_one_model_is_used_for_its_vectors_only() -> None:
 
 
 def test_the_data_file_holds_plain_numbers_and_says_what_they_were_fitted_on() -> None:
-    for way in WAYS:
+    for way in get_args(Way):
         held = networks(way)
         assert held.inner.shape[1] == len(FEATURES) == len(held.mean)
         assert np.isfinite(held.inner).all()
@@ -465,7 +466,8 @@ def odds(turns: list[TurnEnd]) -> tuple[float, float]:
     """The difference between the odds of a first turn and of a new root and those of the networks."""
     none, held = no_vectors(len(turns)), networks("words")
     found = describe(turns, none, none, "Which one is that?", None, reader())
-    learned, weighed = np.exp(score(held, found.rows)), weigh(held, found, turns)
+    learned, probabilities = np.exp(score(held, found.rows)), weigh(held, found, turns)
+    weighed = np.array([probabilities[id_] for id_ in found.ids])
     less = (weighed / weighed[-2]) / (learned / learned[-2])
     return float(less[0]), float(less[-1])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import timedelta
 from io import StringIO
 from typing import Any
@@ -16,10 +16,9 @@ from langchain_threadmem.cli.main import main
 from langchain_threadmem.cli.terminal import draw_tree
 from langchain_threadmem.errors import InputError, InvalidGraphStateError
 from langchain_threadmem.threads.moves.corrections import LARGEST, corrected
-from langchain_threadmem.tree.node import Bias
+from langchain_threadmem.tree.node import Bias, Chances
 
 Wrap = Callable[[ChatMemory], Any]
-Chances = Sequence[tuple[int | None, float]]
 
 
 class Scripted:

@@ -260,6 +260,18 @@ def test_the_state_of_a_chat_is_the_thread_alone(system: MemorySystem) -> None:
     assert shown(state["messages"]) == ["car", "re", "what?", "re"]
 
 
+def test_the_rewritten_state_of_an_agent_is_the_thread_alone(
+    system: MemorySystem, ask: Callable[[Runnable[Any, Any], str], Any]
+) -> None:
+    model = Recorder()
+    middleware = ThreadMemMiddleware(system, selector=Odds(), recall=0, rewrite=True)
+    runnable = create_agent(model, middleware=[middleware], checkpointer=ThreadMemSaver(system))
+    for text in ("tea", "car", "what? car=.6 tea=.4"):
+        state = ask(runnable, text)
+    assert shown(model.prompts[2]) == ["tea", "re", "car", "re", "what?"]
+    assert shown(state["messages"]) == ["car", "re", "what?", "re"]
+
+
 @given(st.lists(st.integers(1, 60), min_size=1, unique=True), st.data())
 def test_a_merged_list_keeps_the_thread_and_each_turn_whole(starts: list[int], data: st.DataObject) -> None:
     own = data.draw(st.sets(st.sampled_from(starts), min_size=1))

@@ -316,6 +316,18 @@ def test_a_saver_with_another_key_than_was_written_with_is_refused(written: str,
         ThreadMemSaver(system, serde=EncryptedSerializer(StreamCipher(b"other")))
 
 
+def test_a_saver_with_another_key_closes_the_database_that_it_opened(
+    written: str, owner: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed = []
+    monkeypatch.setattr(MemorySystem, "close", lambda self: closed.append(self.resources.close()))
+    with pytest.raises(EncryptionError, match="written with another key"):
+        ThreadMemSaver.from_conn_string(
+            written, owner=owner, serde=EncryptedSerializer(StreamCipher(b"other"))
+        )
+    assert len(closed) == 1
+
+
 @pytest.mark.parametrize(
     "write",
     [

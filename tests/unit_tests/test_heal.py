@@ -91,6 +91,11 @@ def test_a_turn_is_moved_with_the_next_message(memory: ChatMemory, verbs: Wrap) 
     assert str(new.placement) == "moved: the answer is about 'Tea'; node 2: 90 %, node 4: 10 %"
 
 
+def test_an_import_that_selects_threads_moves_turns_as_appends_do(memory: ChatMemory, verbs: Wrap) -> None:
+    verbs(memory).extend(["so? what?=1", ("ai", "yes")], select=True)
+    assert threads(memory) == [["car", "red"], ["tea", "green", "what?", "drive", "so?", "yes"]]
+
+
 def test_a_turn_of_another_matter_becomes_a_thread(system: MemorySystem) -> None:
     memory = with_doubt(system.conversation("talk", node_selector=Odds()), "drive new=.9 car=.1")
     memory.append("so? car=1", "yes")

@@ -7,7 +7,6 @@ import json
 import logging
 import random
 import re
-from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -369,11 +368,11 @@ def test_the_odds_after_an_answer_are_stored() -> None:
 @pytest.mark.parametrize("right", [1.0, 0.9, 0.8, 0.7])
 def test_the_reliability_is_estimated_from_the_odds(right: float) -> None:
     reliability, chance = Reliability(), random.Random(7)
-    odds = MappingProxyType({2: 0.5, 4: 0.3, 6: 0.1, 8: 0.06, None: 0.04})
+    odds = {2: 0.5, 4: 0.3, 6: 0.1, 8: 0.06, None: 0.04}
     for _ in range(600):
         true = chance.choices(list(odds), list(odds.values()))[0]
         wrong = chance.choice([one for one in odds if one != true])
-        question = Question(Choice(2, 0.5, "", odds), list(odds), reliability.value)
+        question = Question(Choice("", odds), list(odds), reliability.value)
         reliability.add(*question.evidence(true if chance.random() < right else wrong))
     assert reliability.value == pytest.approx(right, abs=0.1)
 
@@ -383,6 +382,14 @@ def test_a_share_that_was_not_used_is_made_up_for() -> None:
     for gain in [0.0] * 200 + [0.1] * 300:
         share.takes(gain)
     assert share.asked / share.choices == pytest.approx(0.25, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    "options", [{"attempts": "3"}, {"shortlist": None}, {"ask": "0.5"}, {"reliability": None}], ids=str
+)
+def test_an_option_of_another_type_is_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=f"{next(iter(options))}="):
+        LLMNodeSelector("gpt-4o-mini", **options)
 
 
 @pytest.mark.parametrize("reliability", [0.0, 1.0])

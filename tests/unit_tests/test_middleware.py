@@ -487,7 +487,11 @@ def test_an_agent_without_a_conversation_is_told_what_to_pass(system: MemorySyst
         agent.invoke({"messages": [("user", "tea")]})
 
 
-@pytest.mark.parametrize("options", [{"recall": -1}, {"system": "memory.db"}], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [{"recall": -1}, {"scope": "all"}, {"min_similarity": "0.3"}, {"ask": "0.1"}, {"system": "memory.db"}],
+    ids=str,
+)
 def test_options_that_make_no_sense_are_refused(options: dict[str, Any]) -> None:
     given: dict[str, Any] = {"system": MemorySystem(embeddings=False), **options}
     with pytest.raises(InputError):

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.threads.choice import CHANCES_KEPT, choose
 from langchain_threadmem.threads.features.table import FEATURES
-from langchain_threadmem.threads.model import networks, reader
-from langchain_threadmem.threads.second_look import LATE, SURE, Chances, SecondLook, look_again, reconsidered
+from langchain_threadmem.threads.model import reader
+from langchain_threadmem.threads.second_look import LATE, SURE, SecondLook, look_again, reconsidered
 from langchain_threadmem.threads.turn_ends import TurnEnd
+from langchain_threadmem.tree.node import Chances
 
 CSV = TurnEnd(2, None, "How do I read a CSV file in pandas?", "Call pandas.read_csv with its path.")
 WINE = TurnEnd(4, None, "Which wine goes with grilled salmon?", "A dry Riesling or a Pinot Noir.")
@@ -38,9 +39,8 @@ def look(turn: TurnEnd) -> SecondLook | None:
 
 
 def believed(*turns: TurnEnd, version: int = 0) -> list[TurnEnd]:
-    held = networks("words", again=True)
     count = len(turns)
-    return reconsidered(turns, none(count), none(count), "words", READER, None, held, version)
+    return reconsidered(turns, none(count), none(count), "words", READER, version)
 
 
 def test_an_answer_about_another_thread_casts_doubt_on_the_choice() -> None:

@@ -206,6 +206,15 @@ def test_a_removed_session_is_not_the_one_at_hand_any_more(system: MemorySystem,
     assert contents(verb.get_context()) == ["new"]
 
 
+def test_the_placeholder_of_the_latest_session_removes_no_session(system: MemorySystem, verbs: Wrap) -> None:
+    verb = verbs(system)
+    verb.start_session("monday")
+    verb.add_memory("stays")
+    with pytest.raises(SessionNotFoundError, match="'LATEST'"):
+        verb.remove_session("LATEST")
+    assert verb.sessions() == ["monday"]
+
+
 def test_no_owner_sees_the_sessions_of_another(system: MemorySystem, url: str, owner: str) -> None:
     system.start_session("mine")
     system.add_memory("secret")

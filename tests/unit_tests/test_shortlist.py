@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langchain_threadmem import LocalEmbeddings, MemorySystem, SemanticNodeSelector
 from langchain_threadmem.threads.features.structure import PATH
 from langchain_threadmem.threads.selectors import OWN_TURNS
-from langchain_threadmem.threads.shortlist import NEWEST, alone, considered
+from langchain_threadmem.threads.shortlist import NEWEST, compared_turns, detached
 from langchain_threadmem.threads.turn_ends import TurnEnd, TurnIndex
 from langchain_threadmem.tree.node import ConversationNode
 
@@ -31,17 +31,17 @@ def places(turns: list[TurnEnd]) -> list[int]:
 
 def test_a_short_conversation_is_looked_at_whole() -> None:
     index = grown([n - 1 if n % 7 else None for n in range(NEWEST)])
-    assert considered(index.ends(), index, []) == considered(index.ends(), index, [2]) == index.ends()
+    assert compared_turns(index.ends(), index, []) == compared_turns(index.ends(), index, [2]) == index.ends()
 
 
 def test_of_a_long_one_the_newest_are_looked_at() -> None:
     index = grown([None] * 1000)
-    assert considered(index.ends(), index, []) == index.ends()[-NEWEST:]
+    assert compared_turns(index.ends(), index, []) == index.ends()[-NEWEST:]
 
 
 def test_a_thread_that_rested_for_long_is_found_by_any_of_its_turns() -> None:
     index = grown([n - 1 if 0 < n < 20 else None for n in range(1000)])
-    seen = places(considered(index.ends(), index, [18]))
+    seen = places(compared_turns(index.ends(), index, [18]))
     assert {0, 8, *range(20 - PATH, 20)} <= set(seen), "its opening, what was near, and its last turns"
     assert seen[-NEWEST:] == list(range(1000 - NEWEST, 1000))
     assert seen == sorted(seen)
@@ -49,19 +49,19 @@ def test_a_thread_that_rested_for_long_is_found_by_any_of_its_turns() -> None:
 
 def test_of_a_thread_that_branched_the_end_is_where_it_went_on_last() -> None:
     index = grown([None, 0, 0, 1, *[None] * 100])
-    assert places(considered(index.ends(), index, [2]))[:3] == [0, 2, 104 - NEWEST]
+    assert places(compared_turns(index.ends(), index, [2]))[:3] == [0, 2, 104 - NEWEST]
 
 
 def test_what_is_said_meanwhile_is_not_looked_at() -> None:
     index = grown([None] * 100)
     ends = index.ends()
     index.add([ConversationNode(201, HumanMessage("q"), 2), ConversationNode(202, AIMessage("a"), 201)])
-    assert places(considered(ends, index, [1])) == [0, *range(100 - NEWEST, 100)]
+    assert places(compared_turns(ends, index, [1])) == [0, *range(100 - NEWEST, 100)]
 
 
 def test_what_lies_between_is_left_out_of_the_thread() -> None:
     index = grown([n - 1 if n else None for n in range(600)])
-    seen = considered(index.ends(), index, [201])
+    seen = compared_turns(index.ends(), index, [201])
     above = dict(zip(places(seen), (end.previous for end in seen), strict=True))
     assert above[100] == 2, "what was near goes on with the opening"
     assert above[600 - NEWEST] == 202, "and the newest with what was near"
@@ -69,7 +69,7 @@ def test_what_lies_between_is_left_out_of_the_thread() -> None:
 
 def test_a_turn_that_continues_one_that_is_not_there_is_a_root() -> None:
     turns = grown([None, 0, 1, 2]).ends()
-    assert [end.previous for end in alone(turns[1:])] == [None, turns[1].id, turns[2].id]
+    assert [end.previous for end in detached(turns[1:])] == [None, turns[1].id, turns[2].id]
 
 
 @given(st.data())
@@ -79,7 +79,7 @@ def test_what_is_looked_at_is_a_small_tree_of_its_own(data: st.DataObject) -> No
     index = grown([random.choice([n - 1, random.randrange(n), None]) if n else None for n in range(count)])
     turns = index.ends()
     older = [number for end in turns[:-NEWEST] for number in (end.id - 1, end.id)]
-    seen = considered(turns, index, random.sample(older, min(len(older), 24)))
+    seen = compared_turns(turns, index, random.sample(older, min(len(older), 24)))
     by_id, known = {end.id: end for end in turns}, set[int]()
     assert len(seen) <= 4 * NEWEST
     for end in seen:

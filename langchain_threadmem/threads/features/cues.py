@@ -24,7 +24,6 @@ _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 _VALUE = re.compile(r"\d+|(?<=[\w,;:] )[A-ZА-ЯЁ][^\W\d_]+")
 _CAPITAL = re.compile(r"(?<=[\w,;:] )(?:[A-Z][a-z]|[А-ЯЁ][а-яё])")
 _NUMBER = re.compile(r"\d+")
-_DIGIT = re.compile(r"\d")
 _VOWELS = re.compile("[\u064b-\u0652\u0640]")
 """The vowel marks and the tatweel of Arabic, which most texts and the lists of phrases omit."""
 _HIRAGANA = re.compile("[\u3040-\u309f]+")
@@ -75,46 +74,25 @@ def names(text: str, phrases: Phrases) -> frozenset[str]:
     return frozenset(value.lower() for value in pattern.findall(_shortened(text)))
 
 
-MESSAGE_CUES = (
-    "length",
-    "short",
-    "brief",
-    "question",
-    "asking",
-    "agreement",
-    "refusal",
-    "reply",
-    "thanks",
-    "farewell",
-    "greeting",
-    "request",
-    "connective",
-    "reference",
-    "return",
-    "change",
-    "alternative",
-    "number",
-    "moment",
-    "place",
-    "name",
-    "capital",
-)
+_PHRASES_OF_MESSAGES = {
+    "asking": "asking",
+    "agreement": "agreements",
+    "refusal": "refusals",
+    "reply": "replies",
+    "thanks": "thanks",
+    "farewell": "farewells",
+    "greeting": "greetings",
+    "request": "requests",
+    "connective": "connectives",
+    "reference": "references",
+    "return": "returns",
+    "change": "changes",
+    "alternative": "alternatives",
+}
+"""Cues of a message, each with its list of `Phrases`."""
+_INFORMATION = ("number", "moment", "place", "name", "capital")
+MESSAGE_CUES = ("length", "short", "brief", "question", *_PHRASES_OF_MESSAGES, *_INFORMATION)
 """The names of the numbers that `message_cues` returns."""
-_IN_MESSAGES = (
-    "asking",
-    "agreements",
-    "refusals",
-    "replies",
-    "thanks",
-    "farewells",
-    "greetings",
-    "requests",
-    "connectives",
-    "references",
-    "returns",
-    "changes",
-    "alternatives",
-)
 
 
 def message_cues(message: str, phrases: Phrases) -> tuple[float, ...]:
@@ -136,8 +114,8 @@ def message_cues(message: str, phrases: Phrases) -> tuple[float, ...]:
         float(count <= 3),
         float(3 < count <= 7),
         float(any(mark in message for mark in QUESTION_MARKS)),
-        *(float(shows(name)) for name in _IN_MESSAGES),
-        float(_DIGIT.search(start) is not None or shows("amounts")),
+        *(float(shows(name)) for name in _PHRASES_OF_MESSAGES.values()),
+        float(_NUMBER.search(start) is not None or shows("amounts")),
         float(shows("moments")),
         float(shows("places")),
         float(shows("names")),
@@ -145,24 +123,24 @@ def message_cues(message: str, phrases: Phrases) -> tuple[float, ...]:
     )
 
 
-END_CUES = (
-    "asks",
-    "asks_closed",
-    "asks_choice",
-    "asks_number",
-    "asks_time",
-    "asks_place",
-    "asks_name",
-    "confirm",
-    "offer",
-    "farewell",
-    "done",
-    "sorry",
-    "long",
-    "human_farewell",
-    "human_thanks",
-    "human_question",
-)
+_PHRASES_OF_QUESTIONS = {
+    "asks_closed": "closed",
+    "asks_choice": "disjunctions",
+    "asks_number": "numbers",
+    "asks_time": "times",
+    "asks_place": "wheres",
+    "asks_name": "whos",
+}
+_PHRASES_OF_ENDINGS = {
+    "confirm": "confirmations",
+    "offer": "offers",
+    "farewell": "farewells",
+    "done": "completions",
+    "sorry": "apologies",
+}
+"""Cues of the last question and of the end of an answer, each with its list of `Phrases`."""
+_OF_HUMANS = ("human_farewell", "human_thanks", "human_question")
+END_CUES = ("asks", *_PHRASES_OF_QUESTIONS, *_PHRASES_OF_ENDINGS, "long", *_OF_HUMANS)
 """The names of the numbers that `end_cues` returns."""
 
 
@@ -179,24 +157,12 @@ def end_cues(human: str, answer: str, phrases: Phrases) -> tuple[float, ...]:
     # Without a question mark the pattern scans the text from every character.
     match = _LAST_QUESTION.search(tail) if any(mark in tail for mark in QUESTION_MARKS) else None
     question = match.group().strip() if match else ""
-    asks, ends, human_shows = (
-        phrases.shown(question),
-        phrases.shown(tail),
-        phrases.shown(_plain(_shortened(human))),
-    )
+    asks, ends = phrases.shown(question), phrases.shown(tail)
+    human_shows = phrases.shown(_plain(_shortened(human)))
     return (
         float(bool(question)),
-        float(asks("closed")),
-        float(asks("disjunctions")),
-        float(asks("numbers")),
-        float(asks("times")),
-        float(asks("wheres")),
-        float(asks("whos")),
-        float(ends("confirmations")),
-        float(ends("offers")),
-        float(ends("farewells")),
-        float(ends("completions")),
-        float(ends("apologies")),
+        *(float(asks(name)) for name in _PHRASES_OF_QUESTIONS.values()),
+        *(float(ends(name)) for name in _PHRASES_OF_ENDINGS.values()),
         math.log1p(len(answer) / 100.0),
         float(human_shows("farewells")),
         float(human_shows("thanks")),

@@ -1,7 +1,6 @@
 """Similarity features: embeddings of the message compared with embeddings of turns and threads.
 
-The functions fill columns of `table.FEATURES`, one number for each candidate. `path` has a row for each
-candidate: the positions of the last turns of its thread, the candidate first, -1 where the thread is shorter.
+The functions fill columns of `table.FEATURES`, one number for each candidate.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import numpy as np
 from langchain_threadmem.common.cache import LruCache
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.threads.features.learned_words import Floats
-from langchain_threadmem.threads.features.structure import LEAST, Places, Table, Tracks, along, best_after
+from langchain_threadmem.threads.features.structure import LEAST, Paths, Table, Tree, along, best_after
 from langchain_threadmem.threads.features.words import best_before, children, fitted
 from langchain_threadmem.threads.turn_ends import TurnEnd
 
@@ -58,18 +57,16 @@ class Compatibility:
         turn_ends: Sequence[TurnEnd],
         humans: Floats,
         answers: Floats,
-        below: Places,
-        above: Places,
+        paths: Paths,
     ) -> Floats:
-        """The fit of earlier turns to the turns that they continue.
+        """The fit of the turns `paths.below` to the turns `paths.above`.
 
         Args:
             cache: Results of earlier calls, by the text of the answer and of the next message.
             turn_ends: All turns.
             humans: Vectors of their human messages.
             answers: Vectors of their answers.
-            below: Positions of turns.
-            above: Positions of the turns that the turns of `below` continue.
+            paths: The ends of the threads of the candidates.
         """
 
         def fit(before: int, after: int) -> float:
@@ -80,7 +77,7 @@ class Compatibility:
             cache.setdefault(
                 (turn_ends[before].answer_with_calls, turn_ends[after].human), partial(fit, before, after)
             )
-            for before, after in zip(above.tolist(), below.tolist(), strict=True)
+            for before, after in zip(paths.above.tolist(), paths.below.tolist(), strict=True)
         ]
         return np.array(fits, np.float32)
 
@@ -107,28 +104,20 @@ def similarities(humans: Floats, answers: Floats, vector: Floats) -> tuple[Table
     return np.maximum(to_human, to_answer), (to_human - usual) / spread, (to_answer - usual) / spread
 
 
-def by_meaning(
-    to_human: Table,
-    to_answer: Table,
-    openings: Places,
-    previous: Places,
-    path: Places,
-    weight: Table,
-    tracks: Tracks,
-) -> dict[str, Table | Floats]:
+def by_meaning(to_human: Table, to_answer: Table, tree: Tree, paths: Paths) -> dict[str, Table | Floats]:
     """The similarity of the message to the turn, to its ancestors and to the turns that continue it."""
     nearest, both = np.maximum(to_human, to_answer), (to_human + to_answer) / 2
-    inside, positions = path >= 0, path[:, 0]
+    inside, positions, path = paths.inside, paths.last, paths.turns
     return {
         "answer": to_answer[positions],
         "human": to_human[positions],
         "nearest": nearest[positions],
-        "thread": (both[path] * weight).sum(1),
+        "thread": (both[path] * paths.weight).sum(1),
         "thread_best": np.where(inside, nearest[path], LEAST).max(1),
         "thread_human": best_before(to_human[path], inside),
-        "opening": to_human[openings[positions]],
-        "soft_thread": along(both, tracks)[positions],
-        "sibling": best_after(to_human, previous)[positions],
+        "opening": to_human[tree.openings[positions]],
+        "soft_thread": along(both, tree.tracks)[positions],
+        "sibling": best_after(to_human, tree.previous)[positions],
     }
 
 
@@ -140,39 +129,28 @@ def by_learning(
     humans: Floats,
     answers: Floats,
     vector: Floats,
-    below: Places,
-    above: Places,
-    path: Places,
-    weight: Table,
-    tracks: Tracks,
+    tree: Tree,
+    paths: Paths,
 ) -> dict[str, Table | Floats]:
     """Features of vectors of the local model, by learned matrices and by plain cosines."""
-    positions, inside, near = path[:, 0], path >= 0, cosines[path]
+    positions, inside, path, weight = paths.last, paths.inside, paths.turns, paths.weight
+    near = cosines[path]
     topic = learned.thread @ vector
     belongs = answers @ topic + humans @ topic
     follows = (answers @ (learned.answer @ vector) + humans @ (learned.human @ vector))[path]
-    fits = learned.fits(cache, turn_ends, humans, answers, below, above)
-    own, best = fitted(len(humans), below, above, fits)
+    own, best = fitted(len(humans), paths, learned.fits(cache, turn_ends, humans, answers, paths))
     return {
         "raw": near[:, 0],
         "raw_thread": (near * weight).sum(1),
         "raw_best": np.where(inside, near, -1.0).max(1),
         "same": (belongs[path] * weight).sum(1),
-        "soft_same": along(belongs, tracks)[positions],
+        "soft_same": along(belongs, tree.tracks)[positions],
         "compatible": follows[:, 0],
         "compatible_before": best_before(follows, inside),
         "own_fit": own[positions],
         **children("child_fit", "child_lead", follows[:, 0], best[positions]),
         "closing": answers[positions] @ learned.closing[0] + humans[positions] @ learned.closing[1],
     }
-
-
-def continued(previous: Places, positions: Places) -> tuple[Places, Places]:
-    """Positions of turns that are candidates or continue a candidate, and of their predecessors."""
-    candidate = np.zeros(len(previous) + 1, bool)  # The last item is the missing parent of roots.
-    candidate[positions] = True
-    below = np.flatnonzero((previous >= 0) & (candidate[:-1] | candidate[previous]))
-    return below, previous[below]
 
 
 def by_strangeness(unshared: Table | Floats, nearest: Table | Floats) -> dict[str, Table | Floats]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -32,14 +33,97 @@ SIMILAR_THREADS = 8
 SIMILAR_TURNS = 4
 LEAST_CHANCE = 0.005
 """Candidates with a lower probability are not stored with a choice."""
+MOST_CHILDREN = 3.0
+LEAST = -9.0
+"""A value below any similarity or compatibility."""
 
 
-def links(
-    turn_ends: Sequence[TurnEnd],
-) -> tuple[Places, Places, dict[int | None, int]]:
-    """For each turn end, the position of its predecessor (-1: none) and of the first turn of its thread;
-    and the position of each id.
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """The tree of the turns, by position: the number of older turns.
+
+    Attributes:
+        previous: For each turn the position of its predecessor; -1 at a root.
+        openings: For each turn the position of the first turn of its thread.
+        ended: Whether no turn continues the turn.
+        expected_children: The expected number of turns that continue the turn.
+        placed: The probability of the place of the turn.
+        tracks: The possible predecessors of each turn.
     """
+
+    previous: Places
+    openings: Places
+    ended: NDArray[np.bool_]
+    expected_children: Table
+    placed: Table
+    tracks: Tracks
+
+    @classmethod
+    def of(cls, turn_ends: Sequence[TurnEnd]) -> Tree:
+        """The tree of turn ends, which come oldest first."""
+        previous, openings, places = _links(turn_ends)
+        ended = np.ones(len(turn_ends), bool)
+        ended[previous[previous >= 0]] = False
+        return cls(previous, openings, ended, *_probabilities(turn_ends, previous, places))
+
+
+def shortlist(ended: NDArray[np.bool_], nearest: Table, least: float) -> Places:
+    """Positions of the candidates, ascending; their number does not grow with the conversation.
+
+    Args:
+        ended: For each turn, whether it is the end of a thread.
+        nearest: The similarity of each turn to the message.
+        least: The similarity that a turn must exceed to be a candidate by similarity.
+    """
+    chosen = np.zeros(len(ended), bool)
+    chosen[-RECENT_TURNS:] = True
+    ends = np.flatnonzero(ended)
+    chosen[ends[-RECENT_THREADS:]] = True
+    for places, most in ((ends, SIMILAR_THREADS), (np.arange(len(ended)), SIMILAR_TURNS)):
+        similar = places[np.argsort(-nearest[places], kind="stable")[:most]]
+        chosen[similar[nearest[similar] > least]] = True
+    return np.flatnonzero(chosen)
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """The ends of the threads of candidates, one row each.
+
+    Attributes:
+        turns: (candidates, PATH) the positions of the last turns of the thread, the candidate first; -1 where
+            the thread is shorter.
+        last: (candidates,) the positions of the candidates.
+        inside: (candidates, PATH) whether `turns` is a position.
+        weight: (candidates, PATH) the weights of the turns, whose sum is 1 for each candidate.
+        below: Positions of turns that continue a turn, where one of both is a candidate.
+        above: Positions of the turns that the turns of `below` continue.
+    """
+
+    turns: Places
+    last: Places
+    inside: NDArray[np.bool_]
+    weight: Table
+    below: Places
+    above: Places
+
+    @classmethod
+    def of(cls, previous: Places, positions: Places) -> Paths:
+        """The threads of the candidates at some positions."""
+        turns = np.full((len(positions), PATH), -1, np.intp)
+        turns[:, 0] = positions
+        for step in range(1, PATH):
+            before = turns[:, step - 1]
+            turns[:, step] = np.where(before >= 0, previous[before], -1)
+        inside = turns >= 0
+        decay = np.where(inside, PATH_DECAY ** np.arange(PATH), 0.0)
+        candidate = np.zeros(len(previous) + 1, bool)  # The last item is the missing parent of roots.
+        candidate[positions] = True
+        below = np.flatnonzero((previous >= 0) & (candidate[:-1] | candidate[previous]))
+        return cls(turns, positions, inside, decay / decay.sum(1, keepdims=True), below, previous[below])
+
+
+def _links(turn_ends: Sequence[TurnEnd]) -> tuple[Places, Places, Mapping[int | None, int]]:
+    """`Tree.previous`, `Tree.openings`, and the position of each id."""
     places: dict[int | None, int] = {}
     latest = 0
     for place, turn in enumerate(turn_ends):
@@ -66,23 +150,11 @@ def links(
     return np.array(previous, np.intp), np.array(openings, np.intp), places
 
 
-def paths(previous: Places, positions: Places) -> Places:
-    """The last turns of the thread of each position, latest first, -1 where the thread is shorter."""
-    path = np.full((len(positions), PATH), -1, np.intp)
-    path[:, 0] = positions
-    for step in range(1, PATH):
-        before = path[:, step - 1]
-        path[:, step] = np.where(before >= 0, previous[before], -1)
-    return path
-
-
-def probabilities(
+def _probabilities(
     turn_ends: Sequence[TurnEnd], previous: Places, places: Mapping[int | None, int]
 ) -> tuple[Table, Table, Tracks]:
-    """For each turn: the expected number of turns that continue it, the probability of its place, and its
-    possible predecessors.
-    """
-    softly, placed = [0.0] * len(turn_ends), [1.0] * len(turn_ends)
+    """`Tree.expected_children`, `Tree.placed` and `Tree.tracks`."""
+    children, placed = [0.0] * len(turn_ends), [1.0] * len(turn_ends)
     tracks: Tracks = []
     for place, (turn, before) in enumerate(zip(turn_ends, previous.tolist(), strict=True)):
         track: list[tuple[int, float]] = []
@@ -94,12 +166,12 @@ def probabilities(
                 at = places.get(parent)
                 if at is not None:
                     track.append((at, chance))
-                    softly[at] += chance
+                    children[at] += chance
         elif before >= 0:
             track.append((before, 1.0))
-            softly[before] += 1.0
+            children[before] += 1.0
         tracks.append(track)
-    return np.array(softly), np.array(placed), tracks
+    return np.array(children), np.array(placed), tracks
 
 
 def habits(tracks: Tracks) -> tuple[float, float]:
@@ -128,14 +200,10 @@ def along(values: Table | Floats, tracks: Tracks) -> Table:
     return np.array(averaged)
 
 
-MOST_CHILDREN = 3.0
-
-
-def by_place(
-    previous: Places, path: Places, ended: NDArray[np.bool_], softly: Table, placed: Table
-) -> dict[str, Table | Floats]:
+def by_place(tree: Tree, paths: Paths) -> dict[str, Table | Floats]:
     """The place of the candidates in the tree and in time, and the probability of the place."""
-    count, positions, inside = len(previous), path[:, 0], path >= 0
+    previous, ended, positions = tree.previous, tree.ended, paths.last
+    count = len(previous)
     followers = np.flatnonzero(previous >= 0)
     threads_since = ended[::-1].cumsum()[::-1] - ended
     children = np.bincount(previous[followers], minlength=count)
@@ -146,13 +214,13 @@ def by_place(
         "second": (ended[positions] & (threads_since[positions] == 1)).astype(float),
         "turns_since": np.log1p(count - 1 - positions),
         "threads_since": np.log1p(threads_since[positions]),
-        "depth": np.log1p(inside.sum(1) - 1),
+        "depth": np.log1p(paths.inside.sum(1) - 1),
         "continued": 1.0 - ended[positions],
-        "continued_softly": np.minimum(softly[positions], MOST_CHILDREN),
+        "continued_softly": np.minimum(tree.expected_children[positions], MOST_CHILDREN),
         "children": np.minimum(children[positions], MOST_CHILDREN),
         "child_since": np.log1p(count - newest[positions]),
-        "placed": placed[positions],
-        "path_placed": np.where(inside, placed[path], 1.0).prod(1),
+        "placed": tree.placed[positions],
+        "path_placed": np.where(paths.inside, tree.placed[paths.turns], 1.0).prod(1),
     }
 
 
@@ -162,7 +230,3 @@ def best_after(values: Table, previous: Places) -> Table:
     followers = np.flatnonzero(previous >= 0)
     np.maximum.at(best, previous[followers], values[followers])
     return np.where(best > LEAST, best, 0.0)
-
-
-LEAST = -9.0
-"""A value below any similarity or compatibility."""

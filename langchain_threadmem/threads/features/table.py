@@ -33,20 +33,17 @@ from langchain_threadmem.threads.features.similarity import (
     by_learning,
     by_meaning,
     by_strangeness,
-    continued,
     similarities,
 )
 from langchain_threadmem.threads.features.structure import (
     LATELY,
-    PATH,
-    PATH_DECAY,
+    Paths,
     Places,
     Table,
+    Tree,
     by_place,
     habits,
-    links,
-    paths,
-    probabilities,
+    shortlist,
 )
 from langchain_threadmem.threads.features.words import (
     FITS,
@@ -57,7 +54,6 @@ from langchain_threadmem.threads.features.words import (
     by_word_vectors,
     by_words,
 )
-from langchain_threadmem.threads.shortlist import shortlist
 from langchain_threadmem.threads.turn_ends import TurnEnd
 
 _BEST = {
@@ -159,19 +155,7 @@ _ROOT = (
     "root",
     "root_human",  # highest similarity to a human message
     "root_opening",  # highest similarity to a message that opened a thread
-    "root_nearest",
-    "root_thread",
-    "root_compatible",
-    "root_same",
-    "root_words",
-    "root_known",
-    "root_values",
-    "root_fit",
-    "root_follows",
-    "root_raw",
-    "root_raw_thread",
-    "root_rare",
-    "root_rare_share",
+    *("root_" + name for name in _BEST),
     "root_unshared",  # least
     "root_strange",  # least
     "root_opener",  # learned: how much the message looks like the first of a thread
@@ -207,6 +191,7 @@ class Candidates:
 
     Attributes:
         positions: Indexes into the turn ends, ascending; one row each.
+        ids: Ids of these turn ends, then `None` for a new root.
         rows: One column for each of `FEATURES`; the last row is the new root.
         cosines: For each position, the cosine of the message with the nearer text of the turn; NaN without
             vectors.
@@ -215,6 +200,7 @@ class Candidates:
     """
 
     positions: Places
+    ids: Sequence[int | None]
     rows: Table
     cosines: Table
     familiar: float | None = None
@@ -245,10 +231,7 @@ def describe(
         >>> candidates.rows.shape == (2, len(FEATURES))
         True
     """
-    previous, openings, places = links(turn_ends)
-    count = len(turn_ends)
-    ended = np.ones(count, bool)
-    ended[previous[previous >= 0]] = False
+    tree, count = Tree.of(turn_ends), len(turn_ends)
     to_human, to_answer, cosines = np.zeros(count), np.zeros(count), np.full(count, np.nan)
     check_vectors(count, human_vectors, answer_vectors, vector)
     if vector is not None:
@@ -257,17 +240,11 @@ def describe(
     shared = Shared.of(turns, features)
     if among is None:
         nearest = shared.mass(features) if vector is None else np.maximum(to_human, to_answer)
-        positions = shortlist(ended, nearest, least=-np.inf if vector is not None else 0.0)
+        positions = shortlist(tree.ended, nearest, least=-np.inf if vector is not None else 0.0)
     else:
         positions = np.array(among, np.intp)
-    path = paths(previous, positions)
-    inside = path >= 0
-    decay = np.where(inside, PATH_DECAY ** np.arange(PATH), 0.0)
-    weight = decay / decay.sum(1, keepdims=True)
-    below, above = continued(previous, positions)
-    softly, placed, tracks = probabilities(turn_ends, previous, places)
-
-    columns = by_meaning(to_human, to_answer, openings, previous, path, weight, tracks)
+    paths = Paths.of(tree.previous, positions)
+    columns = by_meaning(to_human, to_answer, tree, paths)
     opener = familiar = 0.0
     familiarity = None
     if compatibility is not None and vector is not None:
@@ -276,33 +253,22 @@ def describe(
         late = (human_vectors[-LATELY:] @ compatibility.centers.T).max(1)
         familiarity = (float(late.sum()) + familiar) / (len(late) + 1)
         columns |= by_learning(
-            compatibility,
-            reader.fits,
-            cosines,
-            turn_ends,
-            human_vectors,
-            answer_vectors,
-            vector,
-            below,
-            above,
-            path,
-            weight,
-            tracks,
+            compatibility, reader.fits, cosines, turn_ends, human_vectors, answer_vectors, vector, tree, paths
         )
-    columns |= by_word_vectors(turns, path, features, below, above)
-    columns |= by_words(turns, path, features, shared)
+    columns |= by_word_vectors(turns, paths, features)
+    columns |= by_words(turns, paths, features, shared)
     columns |= by_strangeness(columns["unshared"], columns["thread_best"])
-    columns |= by_ends(turns, path, features)
-    columns |= by_place(previous, path, ended, softly, placed)
-    leaves = ended[positions]
-    stays, opens = habits(tracks)
+    columns |= by_ends(turns, paths, features)
+    columns |= by_place(tree, paths)
+    leaves = tree.ended[positions]
+    stays, opens = habits(tree.tracks)
     last = dict(zip(END_CUES, turns.ends[count - 1].tolist(), strict=True))
     root = {
         "root": 1.0,
         "root_opener": opener,
         "root_opener_words": features.words[-2],
         "root_human": to_human.max(),
-        "root_opening": to_human[openings].max(),
+        "root_opening": to_human[tree.openings].max(),
         "root_unshared": columns["unshared"].min(),
         "root_strange": columns["strange"].min(),
     }
@@ -313,8 +279,8 @@ def describe(
         "threads": math.log1p(int(leaves.sum())),
         "latest_asks": last["asks"],
         "latest_closed": max(last["farewell"], last["human_farewell"]),
-        "latest_placed": placed[-1],
-        "latest_alone": float(previous[-1] < 0),
+        "latest_placed": tree.placed[-1],
+        "latest_alone": float(tree.previous[-1] < 0),
         "content": min(float(features.rarity.sum()), MOST_MASS),
         "familiar": familiar,
         "stays": stays,
@@ -322,7 +288,8 @@ def describe(
     }
     # If `among` contains no end of a thread, each candidate is compared with all others.
     rows = _rows(columns, leaves if leaves.any() else ~leaves, root, common, features.cues)
-    return Candidates(positions, rows, cosines[positions], familiarity)
+    ids = [*(turn_ends[position].id for position in positions.tolist()), None]
+    return Candidates(positions, ids, rows, cosines[positions], familiarity)
 
 
 class _Layout(NamedTuple):

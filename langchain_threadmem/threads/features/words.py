@@ -26,13 +26,12 @@ from langchain_threadmem.threads.features.cues import (
 )
 from langchain_threadmem.threads.features.learned_words import Floats, WordVectors
 from langchain_threadmem.threads.features.phrases import Phrases
-from langchain_threadmem.threads.features.structure import LEAST, Places, Table
+from langchain_threadmem.threads.features.structure import LEAST, Paths, Table
 from langchain_threadmem.threads.turn_ends import TurnEnd
+from langchain_threadmem.tree.node import Chances
 
 REMEMBERED = 4096
 """The number of turns, and of messages, that a reader caches."""
-Chances = tuple[tuple[int | None, float], ...]
-"""Candidates for the parent of a turn and their probabilities, the likeliest first."""
 ENOUGH_WORDS = 8.0
 """The maximum rarity of shared words in a feature, about three rare words."""
 LONG_MESSAGE, LONG_TURN = 6, 30
@@ -64,9 +63,8 @@ _HUMAN, _ANSWER, _HUMAN_NAME, _ANSWER_NAME = 1, 2, 4, 8
 
 
 class _Turn(NamedTuple):
-    """The features of one turn: its words, the roles of each word, and its row in `Reader.turns`."""
+    """The features of one turn: the roles of each of its words, and its row in `Reader.turns`."""
 
-    words: frozenset[str]
     roles: dict[str, int]
     numbers: Floats
 
@@ -166,11 +164,7 @@ class Reader:
         phrases = self.phrases
         message, answer = self.message(human_text), terms(answer_text, phrases)
         human, asks, follows = message.terms, message.words, self.word_vectors.of_answer(answer_text)
-        cues = [
-            *end_cues(human_text, answer_text, phrases),
-            len(human) + len(answer),
-            asks[-1] + follows[-1],
-        ]
+        cues = [*end_cues(human_text, answer_text, phrases), len(human) + len(answer), asks[-1] + follows[-1]]
         numbers = np.concatenate([np.array(cues, np.float32), follows[:-1], asks[:-2]])
         roles: dict[str, int] = dict.fromkeys(human, _HUMAN)
         by_role = (
@@ -181,7 +175,7 @@ class Reader:
         for words, role in by_role:
             for word in words:
                 roles[word] = roles.get(word, 0) | role
-        return _Turn(frozenset(roles), roles, numbers)
+        return _Turn(roles, numbers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,10 +198,9 @@ class Shared:
     def of(cls, turns: TurnFeatures, message: MessageFeatures) -> Shared:
         """Compare turns with a message."""
         columns = {word: place for place, word in enumerate({*message.terms, *message.names})}
-        words = frozenset(columns)
         roles = np.zeros((len(turns.ends), len(columns)), np.uint8)
         for row, turn in enumerate(turns.rows):
-            for word in words & turn.words:
+            for word in columns.keys() & turn.roles.keys():
                 roles[row, columns[word]] = turn.roles[word]
         terms = roles[:, [columns[word] for word in message.terms]]
         names = roles[:, [columns[name] for name in message.names]]
@@ -223,54 +216,41 @@ class Shared:
         return self.turns[:-1] @ message.rarity
 
 
-def by_ends(turns: TurnFeatures, path: Places, message: MessageFeatures) -> dict[str, Table | Floats]:
-    """The end cues of the turns, and whether the message is a fitting reply.
-
-    Args:
-        turns: All turns.
-        path: For each candidate the rows of the last turns of its thread, the candidate first, -1 where the
-            thread is shorter.
-        message: The message.
-    """
-    ends = turns.ends[path[:, 0]]
+def by_ends(turns: TurnFeatures, paths: Paths, message: MessageFeatures) -> dict[str, Table | Floats]:
+    """The end cues of the turns, and whether the message is a fitting reply."""
+    ends = turns.ends[paths.last]
     gifts = [max([message.cues[gift] for gift in given]) for given in _GIVEN]
     fits = ends[:, _ASKED] * np.array(gifts)
     return {
         **{"end_" + name: ends[:, place] for name, place in END_CUE_AT.items()},
         **{"fit_" + name: fits[:, place] for place, name in enumerate(FITS)},
         "fit": fits.sum(1),
-        "before_farewell": turns.ends[path[:, 1], END_CUE_AT["human_farewell"]],
+        "before_farewell": turns.ends[paths.turns[:, 1], END_CUE_AT["human_farewell"]],
     }
 
 
-def by_word_vectors(
-    turns: TurnFeatures, path: Places, message: MessageFeatures, below: Places, above: Places
-) -> dict[str, Table | Floats]:
-    """How well the message follows the turns, by learned word vectors.
-
-    Args:
-        turns: All turns.
-        path: As for `by_ends`.
-        message: The message.
-        below: Rows of turns that are candidates or continue a candidate.
-        above: Rows of the turns that the turns of `below` continue.
-    """
-    follows, last = (turns.answers @ message.words[:-2])[path], path[:, 0]
-    own, best = fitted(len(turns.ends), below, above, (turns.answers[above] * turns.humans[below]).sum(1))
+def by_word_vectors(turns: TurnFeatures, paths: Paths, message: MessageFeatures) -> dict[str, Table | Floats]:
+    """How well the message follows the turns, by learned word vectors."""
+    follows, last = (turns.answers @ message.words[:-2])[paths.turns], paths.last
+    fits = (turns.answers[paths.above] * turns.humans[paths.below]).sum(1)
+    own, best = fitted(len(turns.ends), paths, fits)
     return {
         "follows": follows[:, 0],
-        "follows_before": best_before(follows, path >= 0),
+        "follows_before": best_before(follows, paths.inside),
         "own_follows": own[last],
         **children("child_follows", "child_follows_lead", follows[:, 0], best[last]),
         "closing_words": turns.closing[last],
     }
 
 
-def fitted(count: int, below: Places, above: Places, fits: Floats) -> tuple[Floats, Floats]:
-    """For each turn its fit to its predecessor, and the best fit of the turns that follow it."""
+def fitted(count: int, paths: Paths, fits: Floats) -> tuple[Floats, Floats]:
+    """For each turn its fit to its predecessor, and the best fit of the turns that follow it.
+
+    `fits` are the fits of the turns `paths.below` to their predecessors; others are not computed.
+    """
     own, best = np.zeros(count, np.float32), np.full(count, LEAST, np.float32)
-    own[below] = fits
-    np.maximum.at(best, above, fits)
+    own[paths.below] = fits
+    np.maximum.at(best, paths.above, fits)
     return own, best
 
 
@@ -290,19 +270,13 @@ def best_before(values: Table | Floats, inside: NDArray[np.bool_]) -> Table | Fl
 
 
 def by_words(
-    turns: TurnFeatures, path: Places, message: MessageFeatures, shared: Shared
+    turns: TurnFeatures, paths: Paths, message: MessageFeatures, shared: Shared
 ) -> dict[str, Table | Floats]:
     """The rarity of the words, and the number of values, that a turn and its thread share with the message.
 
     Long texts share words by chance, so their shared words count for less.
-
-    Args:
-        turns: All turns.
-        path: As for `by_ends`.
-        message: The message.
-        shared: The words that the turns share with the message.
     """
-    inside, last = path >= 0, path[:, 0]
+    path, inside, last = paths.turns, paths.inside, paths.last
     threads: NDArray[np.bool_] = np.logical_or.reduce(shared.turns[path], axis=1)
     # Branches of a thread share their oldest turns: a word that only these branches contain counts for each.
     oldest = np.where(inside, path, LAST).min(1)[:, None]

@@ -7,9 +7,10 @@ a new thread, and to those of all turns but the last.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import takewhile
+from itertools import islice, takewhile
+from operator import itemgetter
 
 from langchain_threadmem.catalogue.verbs import title_of_thread
 from langchain_threadmem.common.inputs import is_whole
@@ -25,9 +26,8 @@ from langchain_threadmem.tree import branches, nodes, revise, revision, trees
 from langchain_threadmem.tree import placements as stored_placements
 from langchain_threadmem.tree.conversation import Conversation, node_in, tree_of
 from langchain_threadmem.tree.navigate import MessageRef, message_in
-from langchain_threadmem.tree.node import BY_HAND, DOUBTFUL, Bias, ConversationNode, Placement
+from langchain_threadmem.tree.node import BY_HAND, DOUBTFUL, Bias, Chances, ConversationNode, Placement
 from langchain_threadmem.tree.nodes import NodeRow
-from langchain_threadmem.tree.placements import Chances
 from langchain_threadmem.tree.rows import nodes_of
 
 PRIOR = 3.0
@@ -75,7 +75,7 @@ class Doubt:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _DoubtfulRows:
     """The rows of a doubtful place; `opening` are the first nodes of the thread of the runner-up."""
 
     row: NodeRow
@@ -91,19 +91,18 @@ def doubtful(conversation: Conversation, limit: int) -> Flow[list[Doubt]]:
         raise InputError(f"limit={limit!r} is not an integer of at least 1; pass a number of messages")
     tree = yield from tree_of(conversation)
 
-    def read(conn: Conn) -> list[_Found]:
+    def read(conn: Conn) -> list[_DoubtfulRows]:
         unsure = []
         for key, seq, parent, chances in stored_placements.live(conn, tree):
             among = dict(chances)
             probability = among.pop(parent, 0.0)
             if probability < DOUBTFUL:
                 unsure.append((probability, seq, key, among))
-        found: list[_Found] = []
-        for probability, _, key, others in sorted(unsure, key=lambda one: one[:2]):
-            found += _found(conn, tree, key, probability, others)
-            if len(found) == limit:
-                break
-        return found
+        unsure.sort(key=itemgetter(0, 1))
+        rows = (
+            _doubtful_rows(conn, tree, key, probability, others) for probability, _, key, others in unsure
+        )
+        return list(islice(filter(None, rows), limit))
 
     return [_doubt(conversation, found) for found in (yield from Sql(read))]
 
@@ -115,7 +114,7 @@ def place(conversation: Conversation, node_id: int, parent_id: int | None) -> Fl
 
     def chosen(conn: Conn) -> Chances:
         placement = stored_placements.by_key(conn, node_in(conn, tree, node_id).key)
-        return () if placement is None else tuple(placement.chances)
+        return () if placement is None else placement.chances
 
     chances = yield from Sql(chosen)
     index = (yield from turns(runtime, tree)) if chances else None
@@ -145,17 +144,17 @@ def revive(conversation: Conversation, message: MessageRef) -> Flow[Conversation
         if end == row.key:
             end = branches.newest_below(conn, tree, row)
         path = nodes.thread(conn, end)
-        below = next(index for index, one in enumerate(path) if one.key == row.key) + 1
-        ahead = takewhile(lambda one: not _is_moved_away(conn, tree, one), path[below:])
+        below = next(index for index, node in enumerate(path) if node.key == row.key) + 1
+        ahead = takewhile(lambda node: not _is_moved_away(conn, tree, node), path[below:])
         thread = [*path[:below], *ahead]
-        old = [one for one in thread if one.state == State.SUPERSEDED and one.role != "system"]
-        for one in old:
-            for version in branches.versions(conn, tree, one):
+        old = [node for node in thread if node.state == State.SUPERSEDED and node.role != "system"]
+        for node in old:
+            for version in branches.versions(conn, tree, node):
                 if version.state == State.LIVE:
                     turn = [version, *nodes.answers(conn, tree, version.key, version.seq)]
                     live = [other.key for other in turn if other.state == State.LIVE]
-                    revision.supersede(conn, tree, live, one.seq)
-        revived = [one.key for one in old if not revision.is_live(conn, tree, one.message)]
+                    revision.supersede(conn, tree, live, node.seq)
+        revived = [node.key for node in old if not revision.is_live(conn, tree, node.message)]
         revision.make_live(conn, tree, revived)
         summary_queries.reopen(conn, tree, revived)
         trees.move_tip(conn, tree, thread[-1].key)
@@ -205,33 +204,33 @@ def _bounded(offset: float) -> float:
     return max(-LARGEST, min(LARGEST, offset))
 
 
-def _found(
-    conn: Conn, tree: int, key: int, probability: float, others: dict[int | None, float]
-) -> list[_Found]:
-    """A doubtful place with its runner-up; empty if the message cannot be moved to any other candidate."""
+def _doubtful_rows(
+    conn: Conn, tree: int, key: int, probability: float, others: Mapping[int | None, float]
+) -> _DoubtfulRows | None:
+    """A doubtful place with its runner-up; `None` if the message cannot be moved to any other candidate."""
     row, placement = nodes.by_key(conn, key), stored_placements.by_key(conn, key)
     if row is None or placement is None:
-        return []
+        return None
     for candidate, chance in others.items():
         if candidate is None:
-            return [_Found(row, placement, probability, (None, chance), [row])]
+            return _DoubtfulRows(row, placement, probability, (None, chance), [row])
         end = nodes.by_seq(conn, tree, candidate)
         if end is not None and end.state == State.LIVE:
             spans = nodes.spans(conn, end.key)
             # A turn that was moved below the message itself is no other place for it.
             if not nodes.contain(spans, key):
                 opening = nodes.first_of(conn, spans, 2)
-                return [_Found(row, placement, probability, (candidate, chance), opening)]
-    return []
+                return _DoubtfulRows(row, placement, probability, (candidate, chance), opening)
+    return None
 
 
-def _doubt(conversation: Conversation, found: _Found) -> Doubt:
+def _doubt(conversation: Conversation, found: _DoubtfulRows) -> Doubt:
     read = conversation.runtime.parts.read
     [node], opening = nodes_of([found.row], read), nodes_of(found.opening)
     return Doubt(
         replace(node, placement=found.placement),
         node.parent_id,
         found.probability,
-        RunnerUp(*found.runner_up, title_of_thread(one.message for one in opening)),
+        RunnerUp(*found.runner_up, title_of_thread(first.message for first in opening)),
         found.placement.reason,
     )

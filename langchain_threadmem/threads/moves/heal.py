@@ -17,10 +17,9 @@ from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.threads.turn_ends import TurnEnd, TurnIndex
 from langchain_threadmem.tree import nodes, revise, trees
 from langchain_threadmem.tree import placements as stored_placements
-from langchain_threadmem.tree.node import MOVED, Placement
+from langchain_threadmem.tree.node import MOVED, Chances, Placement
 from langchain_threadmem.tree.nodes import NodeRow
 
-Chances = Sequence[tuple[int | None, float]]
 LIKELY, LIKELIER = 0.5, 8.0
 """The minimum probability of the new place of a turn, and its minimum ratio to that of the present place
 (`docs/experiments.md`)."""
@@ -81,14 +80,12 @@ def moves(index: TurnIndex, revised: Mapping[int, Chances], single_tree: bool = 
             continue
         if chance < LIKELY or chance < LIKELIER * dict(chances).get(turn.previous, 0.0):
             continue
-        if parent is None:
-            if not single_tree:
-                found.append(Move(turn, Placement(NEW_TOPIC, tuple(chances)), title_of(turn.human)))
-        else:
-            opening = index.opening(parent)
-            title = title_of(opening.human) if opening else ""
-            why = Placement(f"{MOVED}: the answer is about {title!r}", tuple(chances))
-            found.append(Move(turn, why, title))
+        if parent is None and single_tree:
+            continue
+        opening = turn if parent is None else index.opening(parent)
+        title = title_of(opening.human) if opening else ""
+        reason = NEW_TOPIC if parent is None else f"{MOVED}: the answer is about {title!r}"
+        found.append(Move(turn, Placement(reason, tuple(chances)), title))
     return found
 
 
@@ -103,22 +100,24 @@ def move(conn: Conn, tree: int, wanted: Sequence[Move]) -> list[Moved]:
     trees.lock(conn, tree)
     head = trees.head(conn, tree)
     chosen = nodes.spans(conn, head.tip) if head.pinned and head.tip is not None else []
-    found = []
-    for one in wanted:
-        row = None if one.turn.human_id is None else nodes.by_seq(conn, tree, one.turn.human_id)
-        if row is None or nodes.contain(chosen, row.key) or not _is_as_selected(conn, tree, row, one.turn):
+    moved = []
+    for planned in wanted:
+        turn, parent = planned.turn, planned.parent
+        row = None if turn.human_id is None else nodes.by_seq(conn, tree, turn.human_id)
+        if row is None or nodes.contain(chosen, row.key) or not _is_as_selected(conn, tree, row, turn):
             continue
-        if one.parent is not None:
-            under = nodes.by_seq(conn, tree, one.parent)
-            if (
-                under is None
-                or under.state != State.LIVE
-                or nodes.contain(nodes.spans(conn, under.key), row.key)
-            ):
-                continue
-        new, _ = revise.place_turn(conn, tree, row.seq, one.parent, one.placement)
-        found.append(Moved(one, row.message, new.seq, new.parent, row.seq, row.parent))
-    return found
+        if parent is not None and not _can_be_above(conn, nodes.by_seq(conn, tree, parent), row):
+            continue
+        new, _ = revise.place_turn(conn, tree, row.seq, parent, planned.placement)
+        moved.append(Moved(planned, row.message, new.seq, new.parent, row.seq, row.parent))
+    return moved
+
+
+def _can_be_above(conn: Conn, under: NodeRow | None, row: NodeRow) -> bool:
+    """Whether a node is live and not below another node."""
+    if under is None or under.state != State.LIVE:
+        return False
+    return not nodes.contain(nodes.spans(conn, under.key), row.key)
 
 
 def _is_as_selected(conn: Conn, tree: int, row: NodeRow, turn: TurnEnd) -> bool:

@@ -225,19 +225,18 @@ def _longest(several: Sequence[ConversationNode]) -> ConversationNode | None:
 
 def _plan(spoken: Sequence[_Spoken], sorter: Sorter) -> list[_Planned]:
     """The moves that a sorter's places need, in the order of time."""
-    ends = {turn.number: turn.answer.id for turn in spoken if turn.answer is not None}
+    ends: dict[int | None, int | None] = {None: None}  # A turn without a predecessor becomes a root.
+    ends |= {turn.number: turn.answer.id for turn in spoken if turn.answer is not None}
     planned: list[_Planned] = []
     for turn, weighed, parent, chances in zip(
         spoken, sorter.turns, sorter.parents, sorter.chances, strict=True
     ):
         if turn.opening is None or weighed.fixed or parent == weighed.end.previous:
             continue
-        reason, by_node = sorter.reason(turn.number), []
-        for number, chance in chances:
-            by_node.append((None if number is None else ends[number], chance))
-        node, under = turn.opening, None if parent is None else ends[parent]
+        node, under, reason = turn.opening, ends[parent], sorter.reason(turn.number)
+        by_node = tuple((ends[number], chance) for number, chance in chances)
         move = Move(node.id, node.message, node.parent_id, under, dict(by_node).get(under, 1.0), reason)
-        planned.append((move, Placement(SORTED + reason, tuple(by_node))))
+        planned.append((move, Placement(SORTED + reason, by_node)))
     return planned
 
 

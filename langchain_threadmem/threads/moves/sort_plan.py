@@ -15,16 +15,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from langchain_threadmem.threads.choice import CHANCES_KEPT, UNBIASED, likeliest, weigh
+from langchain_threadmem.threads.choice import UNBIASED, stored_chances, weigh
 from langchain_threadmem.threads.features.learned_words import Floats
-from langchain_threadmem.threads.features.structure import LEAST_CHANCE
 from langchain_threadmem.threads.features.table import describe
-from langchain_threadmem.threads.features.words import Chances, Reader
+from langchain_threadmem.threads.features.words import Reader
 from langchain_threadmem.threads.model import compatibility, input_of, networks, softmax
 from langchain_threadmem.threads.second_look import UNLIKELY, look_again, ranked
-from langchain_threadmem.threads.shortlist import NEWEST, considered
+from langchain_threadmem.threads.shortlist import NEWEST, compared_turns
 from langchain_threadmem.threads.turn_ends import TurnEnd, TurnIndex
-from langchain_threadmem.tree.node import Bias
+from langchain_threadmem.tree.node import Bias, Chances
 
 SURE = 0.98
 """The probability of a place above which its answer is not looked at."""
@@ -109,7 +108,8 @@ class Sorter:
             self._place(turn)
 
     def _place(self, turn: Turn) -> None:
-        number, chances = turn.end.id, Chances()
+        number = turn.end.id
+        chances: Chances = ()
         if turn.fixed:
             parent = turn.end.previous
         else:
@@ -136,14 +136,12 @@ class Sorter:
         """The candidates of a turn by its message and its answer, the likeliest first."""
         place = turn.end.id - 1
         vector = self._humans[place] if self._has_vectors else None
-        compared = considered(self._ends, self._index, self._similar(place))
+        compared = compared_turns(self._ends, self._index, self._similar(place))
         at = [end.id - 1 for end in compared]
         vectors = self._humans[at], self._answers[at]
         found = describe(compared, *vectors, turn.end.human, vector, self._reads, self._learned)
         weighed = weigh(networks(self._way), found, compared, self._bias, has_subject=self._has_subject)
-        ids = [*(compared[at].id for at in found.positions.tolist()), None]
-        rows = [row for row in likeliest(weighed)[:CHANCES_KEPT] if weighed[row] >= LEAST_CHANCE]
-        chances: Chances = tuple((ids[row], float(weighed[row])) for row in rows)
+        chances = stored_chances(weighed)
         if not turn.answered:
             return chances
         placed = replace(turn.end, previous=chances[0][0], chances=chances)
