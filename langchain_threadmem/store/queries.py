@@ -28,6 +28,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql
 
 from langchain_threadmem.errors import EncryptionError
+from langchain_threadmem.index import vectors as embeddings
 from langchain_threadmem.storage import encryption_keys
 from langchain_threadmem.storage.encryption import SEALED_ITEM, is_sealed, name_of_item
 from langchain_threadmem.storage.row_security import check_sees_all_owners
@@ -291,7 +292,7 @@ def vectors(conn: Conn, versions: NDArray[np.int64], model: str, before: ItemVec
     changed = np.setdiff1d(versions[:, 0], unchanged_ids, assume_unique=True)
     dimensions = before.matrix.shape[1]
     rows = conn.all(_VECTORS, json.dumps(changed.tolist()), model) if len(changed) else []
-    halves = [(row[0], _opened_vector(conn, row[1])) for row in rows]
+    halves = [(row[0], embeddings.opened(conn, row[1])) for row in rows]
     rows = [row for row in halves if len(row[1]) == 2 * dimensions]
     flat = np.frombuffer(b"".join([half for _, half in rows]), np.float16)
     unchanged = np.isin(before.items, unchanged_ids)
@@ -350,7 +351,7 @@ def put_vectors(
     conn.many(
         _PUT_VECTOR,
         [
-            (ids[path], key, number, model, _sealed_vector(conn, vector.astype(np.float16).tobytes()))
+            (ids[path], key, number, model, embeddings.stored(conn, vector))
             for path, key, number, vector in rows
         ],
     )
@@ -415,18 +416,6 @@ def _opened(conn: Conn, columns: Sequence[Any]) -> Row:
             "written with"
         )
     return row
-
-
-def _sealed_vector(conn: Conn, half: bytes) -> bytes:
-    return half if conn.seal is None else conn.seal.vector(half)
-
-
-def _opened_vector(conn: Conn, value: bytes) -> bytes:
-    """A stored vector; empty, and left out, if it cannot be decrypted."""
-    try:
-        return bytes(value) if conn.seal is None else conn.seal.open_vector(bytes(value))
-    except EncryptionError:
-        return b""
 
 
 def _remove(conn: Conn, ids: Sequence[int]) -> None:
