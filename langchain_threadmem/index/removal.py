@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from sqlalchemy import BigInteger, BindParameter, bindparam, delete, literal_column, select, update
 
@@ -32,24 +32,16 @@ from langchain_threadmem.storage.schema import (
 )
 from langchain_threadmem.storage.statements import Conn, Statement
 from langchain_threadmem.tree import lineage as lineage_sql
+from langchain_threadmem.units.memory import Place
 
 
-class Numbered(Protocol):
-    """The fields of a node that its removal needs."""
-
-    @property
-    def key(self) -> int: ...
-    @property
-    def seq(self) -> int: ...
-
-
-def take_out(conn: Conn, owner: str, tree: int, rows: Sequence[Numbered]) -> None:
+def take_out(conn: Conn, owner: str, tree: int, places: Sequence[Place]) -> None:
     """Remove nodes of a tree from the lexicon and from the stored vectors.
 
     After the transaction, call `drop` to remove the nodes from caches and from the vector index.
     """
     embedded: dict[str, list[int]] = {}
-    seq_of = {row.key: row.seq for row in rows}
+    seq_of = {place.key: place.seq for place in places}
     for key, model in embeddings.models_of(conn, list(seq_of)):
         embedded.setdefault(watermarks.embeddings_of(model), []).append(seq_of[key])
     anywhere = {seq for seqs in embedded.values() for seq in seqs}

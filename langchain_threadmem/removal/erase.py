@@ -31,6 +31,7 @@ from langchain_threadmem.storage.schema import SUMMARIES
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.summaries import queries as summary_queries
 from langchain_threadmem.tree import nodes, trees
+from langchain_threadmem.units import memory
 from langchain_threadmem.units.visits import Visits
 
 _NOT_OPEN = "the vector index: another process has it open, or it cannot be opened from here"
@@ -306,7 +307,7 @@ def _purge_older(conn: Conn, owner: str, tree: int, seconds: float, erased: _Era
         _empty_tree(conn, owner, tree, erased)
         return
     before = tables.count_below(conn, tree)
-    take_out(conn, owner, tree, nodes.by_keys(conn, keys))
+    take_out(conn, owner, tree, memory.places(conn, keys))
     purging.purge(conn, owner, tree, set(keys))
     erased.rows.update(before - tables.count_below(conn, tree))
     erased.keys[tree] = keys
