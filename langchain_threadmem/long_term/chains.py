@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from langchain_threadmem.engine.flow import Call, Flow, Sql
 from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.long_term.external import ExternalCollection
-from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.units import queries as unit_queries
 from langchain_threadmem.units.queries import read_units
 from langchain_threadmem.units.unit import MemoryUnit
@@ -117,7 +116,9 @@ def _neighbours(
     keys = [hit.key for hit in ends if hit.collection is None and isinstance(hit.key, int)]
     pairs: list[tuple[str | None, MemoryUnit]] = []
     if keys:
-        units = yield from Sql(lambda conn: _around(conn, runtime.owner, keys))
+        units = yield from Sql(
+            lambda conn: read_units(conn, runtime.owner, unit_queries.neighbours(conn, keys))
+        )
         pairs += [(None, unit) for unit in units]
     for collection in {hit.collection for hit in ends}:
         if collection is not None:
@@ -131,7 +132,3 @@ def _neighbours(
             units = yield from Call(lambda: collection.named(ids))  # noqa: B023 - driven before the next turn
             pairs += [(collection.name, unit) for unit in units]
     return {(name, unit.group_id, unit.id): unit for name, unit in pairs}
-
-
-def _around(conn: Conn, owner: str, keys: Sequence[int]) -> list[MemoryUnit]:
-    return read_units(conn, owner, unit_queries.neighbours(conn, keys))

@@ -193,12 +193,10 @@ class ShortTermSource:
             language = self._runtime.get(Indexes).language
             document_of = partial(document_of_unit, language=language)
             words = question_of(text or "", language)
-            ranked = self._short.match(words, most, document_of, condition)
-            hits = [Hit(hit.key, hit.score, Why(lexical=hit.score)) for hit in ranked]
+            hits = self._short.match(words, most, document_of, condition)
         else:
             yield from self._fill()
-            ranked = self._short.search(vector, most, within, condition)
-            hits = [Hit(hit.key, hit.score, Why(similarity=hit.score)) for hit in ranked]
+            hits = self._short.search(vector, most, within, condition)
         return Candidates(hits, complete=len(hits) < most)
 
     def read(self, hits: Sequence[Hit[Hashable]]) -> Flow[Mapping[Hashable, MemoryUnit]]:

@@ -89,10 +89,10 @@ def summarize_long_term_memory(call: Summarising) -> Flow[MemoryUnit | None]:
     """Update the summaries of all sessions, then the summaries above them; return the root."""
     owner, now = call.runtime.owner, time.time()
     for session in (yield from Sql(lambda conn: summary_queries.unfinished(conn, owner))):
-        if (yield from summarize_session(call, session, None)) is None and (
-            yield from Sql(lambda conn, name=session: _is_unfinished(conn, owner, name))  # type: ignore[misc]
-        ):
-            return None
+        if (yield from summarize_session(call, session, None)) is None:
+            unfinished = yield from Sql(lambda conn: summary_queries.unfinished(conn, owner))
+            if session in unfinished:
+                return None
 
     tree = yield from Sql(lambda conn: trees.find_or_create(conn, owner, "", now, SUMMARIES), write=True)
 
@@ -107,10 +107,6 @@ def summarize_long_term_memory(call: Summarising) -> Flow[MemoryUnit | None]:
         )
 
     return (yield from _summarize(call, read))
-
-
-def _is_unfinished(conn: Conn, owner: str, session: str) -> bool:
-    return session in summary_queries.unfinished(conn, owner)
 
 
 def _plan_session(conn: Conn, call: Summarising, session: str, source: int, tree: int, by: By | None) -> Plan:
