@@ -8,7 +8,7 @@ message.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -99,9 +99,9 @@ def _checkpoint(
     tree = trees.id_of_tree(conn, rows[0])
     if tree is None:
         return None, None
-    return tree, checkpoint_queries.as_checkpoint(rows[1]) if tree == cached else checkpoint_queries.get(
-        conn, tree, ns, id_
-    )
+    if tree == cached:
+        return tree, checkpoint_queries.as_checkpoint(rows[1])
+    return tree, checkpoint_queries.get(conn, tree, ns, id_)
 
 
 def addresses(
@@ -264,7 +264,7 @@ class _Batch:
             self.blobs[tree, number] = value
             self._unpack(*value)
 
-    def add_writes(self, writes: Any) -> None:
+    def add_writes(self, writes: Iterable[WriteRow]) -> None:
         for write in writes:
             self._unpack(write.kind, write.data)
 

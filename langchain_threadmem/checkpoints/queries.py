@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import Delete, Table, and_, bindparam, delete, func, literal_column, select, update
+from sqlalchemy import and_, bindparam, delete, func, literal_column, select, update
 
 from langchain_threadmem.errors import PersistenceError
 from langchain_threadmem.storage import encryption_keys
@@ -102,10 +102,7 @@ def unpack_id(packed: bytes) -> str:
     return packed[1:].removesuffix(b"\xff").decode("utf-8", "surrogatepass")
 
 
-_OF_NS = (
-    (checkpoint.c.tree == bindparam("tree")),
-    (checkpoint.c.ns == bindparam("ns")),
-)
+_OF_NS = (checkpoint.c.tree == bindparam("tree"), checkpoint.c.ns == bindparam("ns"))
 _GET = Statement(select(checkpoint).where(*_OF_NS, checkpoint.c.id == bindparam("id")), "tree", "ns", "id")
 _LATEST = Statement(select(checkpoint).where(*_OF_NS).order_by(checkpoint.c.id.desc()).limit(1), "tree", "ns")
 _FROM = Statement(
@@ -197,24 +194,14 @@ _PUT_ROWS = Statement(
     *("tree", "ns", "id", "parent"),
 )
 _PUT_BLOB = insert_of(blob)
-_BLOBS = Statement(
-    select(blob.c.id, blob.c.kind, blob.c.data).where(
-        blob.c.tree == bindparam("tree"), within(blob.c.id, "ids")
-    ),
-    "tree",
-    "ids",
-)
-_BLOBS_OF_TREE = Statement(
-    select(blob.c.id, blob.c.kind, blob.c.data).where(blob.c.tree == bindparam("tree")), "tree"
-)
+_blobs_of_tree = select(*blob.c["id", "kind", "data"]).where(blob.c.tree == bindparam("tree"))
+_BLOBS = Statement(_blobs_of_tree.where(within(blob.c.id, "ids")), "tree", "ids")
+_BLOBS_OF_TREE = Statement(_blobs_of_tree, "tree")
 _PATCH_BLOB = Statement(
     update(blob)
     .where(blob.c.tree == bindparam("of"), blob.c.id == bindparam("at"), blob.c.data == bindparam("old"))
     .values(data=bindparam("new")),
-    "new",
-    "of",
-    "at",
-    "old",
+    *("new", "of", "at", "old"),
 )
 _DELETE_BLOBS = Statement(
     delete(blob).where(blob.c.tree == bindparam("tree"), within(blob.c.id, "ids")), "tree", "ids"
@@ -231,16 +218,8 @@ _BLOB_IDS = Statement(select(blob.c.id).where(blob.c.tree == bindparam("tree")),
 
 _KEY_OF_WRITE = ("tree", "ns", "checkpoint", "task", "idx")
 _PUT_WRITE = insert_of(write, replace=True, only=write.c.idx < literal_column("0"))
-_WRITES = Statement(
-    select(write).where(
-        write.c.tree == bindparam("tree"),
-        write.c.ns == bindparam("ns"),
-        write.c.checkpoint == bindparam("checkpoint"),
-    ),
-    "tree",
-    "ns",
-    "checkpoint",
-)
+_OF_CHECKPOINT = tuple(write.c[name] == bindparam(name) for name in ("tree", "ns", "checkpoint"))
+_WRITES = Statement(select(write).where(*_OF_CHECKPOINT), "tree", "ns", "checkpoint")
 _WRITES_OF_TREE = Statement(select(write).where(write.c.tree == bindparam("tree")), "tree")
 _PATCH_WRITE = Statement(
     update(write)
@@ -253,23 +232,11 @@ _PATCH_WRITE = Statement(
     *(f"at_{name}" for name in _KEY_OF_WRITE),
     "old",
 )
-_DELETE_WRITES = Statement(
-    delete(write).where(
-        write.c.tree == bindparam("tree"),
-        write.c.ns == bindparam("ns"),
-        write.c.checkpoint == bindparam("checkpoint"),
-    ),
-    "tree",
-    "ns",
-    "checkpoint",
+_DELETE_WRITES = Statement(delete(write).where(*_OF_CHECKPOINT), "tree", "ns", "checkpoint")
+_CLEAR = tuple(
+    Statement(delete(table).where(table.c.tree == bindparam("tree")), "tree")
+    for table in (checkpoint, blob, write)
 )
-
-
-def _all_of(table: Table) -> Delete:
-    return delete(table).where(table.c.tree == bindparam("tree"))
-
-
-_CLEAR = tuple(Statement(_all_of(table), "tree") for table in (checkpoint, blob, write))
 
 
 def get(conn: Conn, tree_id: int, ns: str, checkpoint_id: bytes | None) -> CheckpointRow | None:

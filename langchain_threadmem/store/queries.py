@@ -34,6 +34,7 @@ from langchain_threadmem.storage.encryption import SEALED_ITEM, is_sealed, name_
 from langchain_threadmem.storage.row_security import check_sees_all_owners
 from langchain_threadmem.storage.schema import chat_memory, item, item_vector, namespace
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
+from langchain_threadmem.tree.nodes import EVERYTHING
 
 log = logging.getLogger(__package__)
 
@@ -119,8 +120,7 @@ _GET = Statement(
     ),
     *("owner", "path", "key", "now"),
 )
-_BELOW = Statement(_ids_below, "owner", "low", "high", "now")
-_FIRST_BELOW = Statement(
+_BELOW = Statement(
     _ids_below.limit(bindparam("most", type_=BigInteger())).offset(bindparam("skip", type_=BigInteger())),
     *("owner", "low", "high", "now", "most", "skip"),
 )
@@ -242,7 +242,12 @@ def get(conn: Conn, owner: str, path: bytes, key: bytes, now: float) -> Row | No
 
 
 def below(
-    conn: Conn, owner: str, bounds: tuple[bytes, bytes], now: float, most: int | None = None, skip: int = 0
+    conn: Conn,
+    owner: str,
+    bounds: tuple[bytes, bytes],
+    now: float,
+    most: int = EVERYTHING,
+    skip: int = 0,
 ) -> list[int]:
     """Ids of the items in a range of namespaces, oldest first.
 
@@ -251,12 +256,10 @@ def below(
         owner: The owner.
         bounds: A range from `store.namespaces.below`.
         now: Seconds since 1970.
-        most: The maximum number of ids; `None` for no limit.
-        skip: The number of ids to skip; ignored without `most`.
+        most: The maximum number of ids.
+        skip: The number of ids to skip.
     """
-    if most is None:
-        return [row[0] for row in conn.all(_BELOW, owner, *bounds, now)]
-    return [row[0] for row in conn.all(_FIRST_BELOW, owner, *bounds, now, most, skip)]
+    return [row[0] for row in conn.all(_BELOW, owner, *bounds, now, most, skip)]
 
 
 def by_ids(conn: Conn, owner: str, ids: Sequence[int]) -> list[Row]:
