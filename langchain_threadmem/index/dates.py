@@ -111,10 +111,10 @@ def span_of(question: str, months: Mapping[str, int], newest: float, now: float)
     year, month, day = _named(question, months)
     if year is None and month is None:
         return None
-    if year is None:
-        latest = datetime.fromtimestamp(newest, UTC).date()
-        year = latest.year if (month or 0) <= latest.month else latest.year - 1
     try:
+        if year is None:
+            latest = datetime.fromtimestamp(newest, UTC).date()
+            year = latest.year if (month or 0) <= latest.month else latest.year - 1
         if month is None:
             first, after = date(year, 1, 1), date(year + 1, 1, 1)
         elif day is None:
@@ -124,7 +124,7 @@ def span_of(question: str, months: Mapping[str, int], newest: float, now: float)
             first = date(year, month, day)
             after = first + timedelta(days=1)
     except ValueError:
-        return None  # The month does not have this day.
+        return None  # The month does not have this day, or the year cannot be represented.
     return Span(_seconds(first), _seconds(after))
 
 

@@ -158,6 +158,10 @@ def test_a_question_names_a_time(question: str, first: str, days: int) -> None:
     assert (span.start, (span.end - span.start) / DAY) == (day(first), days)
 
 
+def test_a_month_without_a_year_names_no_time_if_the_newest_message_is_before_the_year_1() -> None:
+    assert span_of("who came in march?", MONTHS, -9e10, NOW) is None
+
+
 @pytest.mark.parametrize("question", ["may i ask?", "the march to the sea", "how many?", "room 101"])
 def test_a_question_that_names_no_time(question: str) -> None:
     assert span_of(question, MONTHS, NOW, NOW) is None
