@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
+from uuid import UUID
 
 from sqlalchemy import and_, bindparam, delete, func, literal_column, select, update
 
@@ -68,14 +70,9 @@ def pack_id(text: str) -> bytes:
         >>> pack_id("1ef4f797-8335-6428-8001-8a1503f9b875").hex()
         '1ef4f7978335642880018a1503f9b875'
     """
-    if len(text) == 36 and text.isascii():
-        digits = text.replace("-", "")
-        try:
-            packed = bytes.fromhex(digits)
-        except ValueError:
-            packed = b""
-        if unpack_id(packed) == text:
-            return packed
+    with suppress(ValueError):
+        if str(number := UUID(text)) == text:
+            return number.bytes
     marked = b"\xff" + text.encode("utf-8", "surrogatepass")
     return marked + b"\xff" if len(marked) == 16 else marked
 
@@ -97,8 +94,7 @@ def time_of_id(packed: bytes) -> float:
 def unpack_id(packed: bytes) -> str:
     """The id from the result of `pack_id`."""
     if len(packed) == 16:
-        digits = packed.hex()
-        return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+        return str(UUID(bytes=packed))
     return packed[1:].removesuffix(b"\xff").decode("utf-8", "surrogatepass")
 
 

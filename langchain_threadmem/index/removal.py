@@ -21,8 +21,8 @@ from langchain_threadmem.storage.schema import (
     digest,
     draft,
     embedding,
-    gist,
     graft,
+    mark,
     node,
     profile,
     segment,
@@ -91,7 +91,7 @@ _TREE: BindParameter[int] = bindparam("tree", type_=BigInteger())
 _keys = node_keys.keys_of(_TREE)
 _DERIVED = tuple(
     Statement(delete(table).where(table.c.key.in_(_keys)), "tree")
-    for table in (choice, embedding, gist, summary, unit)
+    for table in (choice, embedding, summary, unit)
 )
 _LET_GO = Statement(
     update(unit)
@@ -99,8 +99,8 @@ _LET_GO = Statement(
     .values(parent=None),
     "tree",
 )
-_SUMMARISED = tuple(
-    Statement(delete(table).where(table.c.tree == _TREE), "tree") for table in (digest, draft, profile)
+_OF_TREE = tuple(
+    Statement(delete(table).where(table.c.tree == _TREE), "tree") for table in (digest, draft, profile, mark)
 )
 _NODES = Statement(delete(node).where(node.c.key.in_(_keys)), "tree")
 _PLACES = tuple(Statement(delete(table).where(table.c.tree == _TREE), "tree") for table in (segment, graft))
@@ -124,10 +124,6 @@ def clear(conn: Conn, tree_id: int, owner: str) -> None:
     Units below its summaries are no longer below a summary.
     """
     forget_words(conn, tree_id, owner)
-    for statement in (_LET_GO, *_DERIVED, *_SUMMARISED):
+    for statement in (_LET_GO, *_DERIVED, *_OF_TREE, _NODES, *_PLACES, _EMPTY):
         conn.run(statement, tree_id)
-    conn.run(_NODES, tree_id)
-    for statement in (*_PLACES, _EMPTY):
-        conn.run(statement, tree_id)
-    watermarks.clear_tree(conn, tree_id)
     lineage_sql.clear(conn, tree_id)

@@ -116,7 +116,6 @@ _OF_TREE = Statement(
 _DROP = Statement(
     delete(mark).where(mark.c.tree == bindparam("tree"), mark.c.name == bindparam("name")), "tree", "name"
 )
-_CLEAR_TREE = Statement(delete(mark).where(mark.c.tree == bindparam("tree")), "tree")
 
 
 def is_lexicon(name: str) -> bool:
@@ -215,8 +214,3 @@ def clear(conn: Conn, owner: str, name: str) -> None:
 def drop(conn: Conn, tree_id: int, name: str) -> None:
     """Delete the watermark of an index in a tree."""
     conn.run(_DROP, tree_id, name)
-
-
-def clear_tree(conn: Conn, tree_id: int) -> None:
-    """Delete the watermarks of all indexes in a tree."""
-    conn.run(_CLEAR_TREE, tree_id)

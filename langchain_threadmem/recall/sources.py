@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -130,6 +131,7 @@ def _searched(conn: Conn, tree: int, options: RecallOptions) -> list[int]:
     return [tree] if summaries is None or not options.ranks - {0} else [tree, summaries]
 
 
+@dataclass(frozen=True)
 class MemorySource:
     """The messages and summaries of a conversation, or of all conversations of an owner.
 
@@ -140,17 +142,14 @@ class MemorySource:
         options: The conditions.
     """
 
-    def __init__(
-        self, runtime: Runtime, tree: int | None, query: PreparedQuery, options: RecallOptions
-    ) -> None:
-        self._runtime = runtime
-        self._tree = tree
-        self._query = query
-        self._options = options
+    runtime: Runtime
+    tree: int | None
+    query: PreparedQuery
+    options: RecallOptions
 
     def candidates(self, most: int, growth: int) -> Flow[Candidates[int]]:
         """The best messages and summaries that the options allow."""
-        runtime, tree, query, options = self._runtime, self._tree, self._query, self._options
+        runtime, tree, query, options = self.runtime, self.tree, self.query, self.options
         if tree is None:
             return Candidates((yield from _by_indexes(runtime, None, query, options)).hits, complete=True)
         size, summaries = yield from Sql(lambda conn: trees.extent(conn, tree))
@@ -163,9 +162,9 @@ class MemorySource:
 
     def read(self, hits: Sequence[Hit[int]]) -> Flow[Mapping[int, object]]:
         """The fields of `filters`; `None` without filters."""
-        if self._options.condition is None:
+        if self.options.condition is None:
             return {hit.key: None for hit in hits}
-        recollection_of = yield from recollections(self._runtime, hits, 0)
+        recollection_of = yield from recollections(self.runtime, hits, 0)
         return {key: _fields(recollection) for key, recollection in recollection_of.items()}
 
 

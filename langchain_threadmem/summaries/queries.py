@@ -60,10 +60,6 @@ _STORED = Statement(
     .order_by(digest.c.place, digest.c.key),
     "tree",
 )
-_NAMED = Statement(
-    select(digest.c.key).where(digest.c.tree == bindparam("tree"), digest.c.id == bindparam("id")),
-    *("tree", "id"),
-)
 _INSERT = insert_of(digest)
 _RENAME = Statement(
     update(digest).where(digest.c.key == bindparam("key")).values(id=bindparam("id")), "id", "key"
@@ -186,12 +182,6 @@ def stored(conn: Conn, tree_id: int) -> list[StoredSummary]:
     """The summaries in a tree of summaries, in order."""
     columns = len(SummaryRow._fields)
     return [StoredSummary(SummaryRow(*row[:columns]), *row[columns:]) for row in conn.all(_STORED, tree_id)]
-
-
-def named(conn: Conn, tree_id: int, name: str) -> int | None:
-    """The key of the summary with an id in a tree of summaries, if any."""
-    row = conn.one(_NAMED, tree_id, name)
-    return row[0] if row else None
 
 
 def put(conn: Conn, rows: Iterable[SummaryRow]) -> None:
