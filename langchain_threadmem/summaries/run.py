@@ -244,7 +244,7 @@ class Renewal:
         if plan.source:
             summary_queries.cover(conn, plan.source, plan.by, plan.seq)
         if root is None and not plan.thread:
-            rows = nodes.since(conn, plan.tree)
+            rows = nodes.outline(conn, plan.tree)
             index_removal.clear(conn, plan.tree, owner)
             return Removed({plan.tree: [row.key for row in rows]}, indexed)
         created, removed = self.condenser.created, self.condenser.removed

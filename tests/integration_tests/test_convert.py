@@ -12,7 +12,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from conftest import WordEmbeddings
+from conftest import StreamCipher, WordEmbeddings
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
@@ -381,24 +381,14 @@ def test_save_convert_and_load_give_back_the_same_memory(
     assert found[0] == found[1] == found[2]
 
 
-class Mirror:
-    """A cipher that reverses the bytes."""
-
-    def encrypt(self, plaintext: bytes) -> tuple[str, bytes]:
-        return "mirror", plaintext[::-1]
-
-    def decrypt(self, ciphername: str, ciphertext: bytes) -> bytes:
-        return ciphertext[::-1]
-
-
 def test_an_encrypted_memory_is_copied_as_it_is(tmp_path: Path) -> None:
-    with MemorySystem(tmp_path / "a.db", owner="ada", embeddings=False, cipher=Mirror()) as system:
+    with MemorySystem(tmp_path / "a.db", owner="ada", embeddings=False, cipher=StreamCipher()) as system:
         system.conversation("talk").append("heron in the reeds", "noted")
         system.conversation("talk").append("another", "one")
         before = system.conversation("talk").history
     convert(tmp_path / "a.db", tmp_path / "copy", owner="ada")
     assert not any(b"heron" in path.read_bytes() for path in (tmp_path / "copy").iterdir())
     convert(tmp_path / "copy", tmp_path / "b.db", owner="ada")
-    with MemorySystem(tmp_path / "b.db", owner="ada", embeddings=False, cipher=Mirror()) as system:
+    with MemorySystem(tmp_path / "b.db", owner="ada", embeddings=False, cipher=StreamCipher()) as system:
         assert system.conversation("talk").history == before
         assert system.verify().ok

@@ -13,7 +13,7 @@ import chromadb
 import numpy as np
 import pytest
 from chromadb.config import Settings
-from conftest import WordEmbeddings
+from conftest import StreamCipher, WordEmbeddings
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.graph import END, START, MessagesState, StateGraph
 
@@ -563,18 +563,8 @@ def test_many_may_write_while_something_is_erased(url: str, owner: str, secret: 
     asyncio.run(play())
 
 
-class Mirror:
-    """A cipher that reverses the bytes."""
-
-    def encrypt(self, plaintext: bytes) -> tuple[str, bytes]:
-        return "mirror", plaintext[::-1]
-
-    def decrypt(self, ciphername: str, ciphertext: bytes) -> bytes:
-        return ciphertext[::-1]
-
-
 def test_an_encrypted_memory_is_erased_in_part_and_in_whole(url: str, owner: str, verbs: Wrap) -> None:
-    with MemorySystem(url, owner=owner, embeddings=WordEmbeddings(), cipher=Mirror()) as system:
+    with MemorySystem(url, owner=owner, embeddings=WordEmbeddings(), cipher=StreamCipher()) as system:
         memory = system.conversation("c")
         memory.extend(["one", "two", "three"], [DAY, DAY, DAY + timedelta(days=2)])
         assert memory.recall("two")

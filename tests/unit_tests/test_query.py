@@ -9,7 +9,7 @@ from typing import Any
 import chromadb
 import numpy as np
 import pytest
-from conftest import WordEmbeddings
+from conftest import StreamCipher, WordEmbeddings
 from langchain_core.messages import AIMessage, HumanMessage
 
 from langchain_threadmem import MemorySystem, MemoryUnit
@@ -477,18 +477,8 @@ def test_an_external_collection_of_another_shape_is_refused_or_read(
         client.delete_collection(name)
 
 
-class Mirror:
-    """A cipher that reverses the bytes."""
-
-    def encrypt(self, plaintext: bytes) -> tuple[str, bytes]:
-        return "mirror", plaintext[::-1]
-
-    def decrypt(self, ciphername: str, ciphertext: bytes) -> bytes:
-        return ciphertext[::-1]
-
-
 def test_an_encrypted_memory_is_queried_at_hand_only(url: str, owner: str, verbs: Wrap) -> None:
-    with MemorySystem(url, owner=owner, embeddings=WordEmbeddings(), cipher=Mirror()) as system:
+    with MemorySystem(url, owner=owner, embeddings=WordEmbeddings(), cipher=StreamCipher()) as system:
         system.enable_stm()
         system.add_memory("The heron stands in the reeds.")
         found = verbs(system).query("heron", short_term_only=True, search_range=ANY)
