@@ -18,7 +18,7 @@ from langchain_threadmem.index import vectors as embeddings
 from langchain_threadmem.index.documents import Document, document_of, unpack
 from langchain_threadmem.index.embed import EmbeddingQueue, embed_trees, embedded, in_pieces, model_of
 from langchain_threadmem.index.indexes import Indexes
-from langchain_threadmem.index.vector_index import ClearableIndex, ExactIndex, VectorIndex, Whole
+from langchain_threadmem.index.vector_index import ClearableIndex, ExactIndex, ExactOwnerIndex, VectorIndex
 from langchain_threadmem.index.vectors import NONE, Vectors
 from langchain_threadmem.index.watermarks import Reached, Watermark
 from langchain_threadmem.messages.codec import text_of
@@ -47,12 +47,12 @@ class OwnerVectors(Component):
 
     def __init__(self, runtime: Runtime) -> None:
         super().__init__(runtime)
-        self.whole = Whole()
+        self.whole = ExactOwnerIndex()
         self.filling = "filling the index", runtime.owner
         """The background job that adds the vectors to Chroma."""
 
     def drop(self, removed: Mapping[int, Collection[int]]) -> None:
-        self.whole = Whole()
+        self.whole = ExactOwnerIndex()
 
 
 def documents_of(runtime: Runtime, rows: list[nodes.NodeRow]) -> list[tuple[int, Document]]:
@@ -266,7 +266,7 @@ def _exact_of_owner(runtime: Runtime) -> Flow[ExactIndex]:
 
     current, is_continued, parts = yield from Sql(read)
     if not is_continued:  # The cache is empty, or vectors were removed.
-        whole = vectors.whole = Whole(model)
+        whole = vectors.whole = ExactOwnerIndex(model)
     whole.add(parts, current)
     return whole.index
 

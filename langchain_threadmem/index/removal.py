@@ -93,7 +93,7 @@ _DERIVED = tuple(
     Statement(delete(table).where(table.c.key.in_(_keys)), "tree")
     for table in (choice, embedding, summary, unit)
 )
-_LET_GO = Statement(
+_CLEAR_PARENTS = Statement(
     update(unit)
     .where(unit.c.parent.in_(select(digest.c.key).where(digest.c.tree == _TREE)))
     .values(parent=None),
@@ -104,7 +104,7 @@ _OF_TREE = tuple(
 )
 _NODES = Statement(delete(node).where(node.c.key.in_(_keys)), "tree")
 _PLACES = tuple(Statement(delete(table).where(table.c.tree == _TREE), "tree") for table in (segment, graft))
-_EMPTY = Statement(
+_RESET_TREE = Statement(
     update(tree)
     .where(tree.c.id == _TREE)
     .values(
@@ -124,6 +124,6 @@ def clear(conn: Conn, tree_id: int, owner: str) -> None:
     Units below its summaries are no longer below a summary.
     """
     forget_words(conn, tree_id, owner)
-    for statement in (_LET_GO, *_DERIVED, *_OF_TREE, _NODES, *_PLACES, _EMPTY):
+    for statement in (_CLEAR_PARENTS, *_DERIVED, *_OF_TREE, _NODES, *_PLACES, _RESET_TREE):
         conn.run(statement, tree_id)
     lineage_sql.clear(conn, tree_id)

@@ -175,7 +175,7 @@ class ExactIndex:
         return {key: matrix[row] for key in keys if (row := self.row_of.get(key)) is not None}
 
 
-class Whole:
+class ExactOwnerIndex:
     """The vectors of all trees of an owner in one exact index, and its watermark in each tree."""
 
     def __init__(self, model: str = "") -> None:

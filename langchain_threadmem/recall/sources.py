@@ -430,8 +430,8 @@ def _best(
     place = np.full(len(total), -1)
     place[chosen] = np.arange(len(chosen))
     for term in sorted(question.terms, key=lambda term: figures.frequency[term]):
-        rows_ = place[postings.holding(term)]
-        for n in rows_[rows_ >= 0].tolist():
+        places = place[postings.holding(term)]
+        for n in places[places >= 0].tolist():
             shared[n].append(question.terms[term])
     columns = (
         postings.rows["key"],
@@ -443,10 +443,9 @@ def _best(
         postings.rows["speaker"],
     )
     rows = zip(*(column[chosen].tolist() for column in columns), strict=True)
-    cosines = [None] * len(chosen) if parts.cosine is None else parts.cosine[chosen].tolist()
     cosines = [
-        cosine if has_vector else None
-        for cosine, has_vector in zip(cosines, parts.has_vector[chosen], strict=True)
+        float(parts.cosine[row]) if parts.cosine is not None and parts.has_vector[row] else None
+        for row in chosen
     ]
     names = postings.speakers
     return [

@@ -24,7 +24,7 @@ from langchain_threadmem import MemorySystem
 from langchain_threadmem.engine.flow import run
 from langchain_threadmem.index import catch_up
 from langchain_threadmem.index.indexes import Indexes
-from langchain_threadmem.index.vector_index import Claim, ExactIndex, Found, Whole, open_chroma
+from langchain_threadmem.index.vector_index import Claim, ExactIndex, ExactOwnerIndex, Found, open_chroma
 from langchain_threadmem.index.vectors import Vectors
 
 OTHER = """
@@ -99,7 +99,7 @@ def test_the_vectors_of_an_owner_are_copied_once() -> None:
     count = 5_000
     vectors = Vectors(np.arange(count), np.arange(count), np.ones((count, 384), np.float32))
     tracemalloc.start()
-    Whole().add([vectors], {})
+    ExactOwnerIndex().add([vectors], {})
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 2 * vectors.matrix.nbytes
