@@ -464,6 +464,9 @@ def open_chroma(directory: Path | None) -> tuple[ClientAPI, Claim | None] | None
 
     Args:
         directory: The directory of Chroma; `None` for an index in memory.
+
+    Raises:
+        PersistenceError: The files in the directory are damaged, or the directory cannot be used.
     """
     claim = None
     if _inherited:
@@ -478,6 +481,7 @@ def open_chroma(directory: Path | None) -> tuple[ClientAPI, Claim | None] | None
             )
             return None
     import chromadb
+    from chromadb.api.shared_system_client import SharedSystemClient
     from chromadb.config import Settings
 
     settings = Settings(anonymized_telemetry=False)
@@ -485,10 +489,15 @@ def open_chroma(directory: Path | None) -> tuple[ClientAPI, Claim | None] | None
         if directory is None:
             return chromadb.EphemeralClient(settings), None
         return chromadb.PersistentClient(str(directory), settings), claim
-    except ValueError as error:
+    except Exception as error:  # The errors of Chroma have no common base class.
         if claim is not None:
             claim.release()
-        if "different settings" not in str(error):
-            raise
-        log.warning("%s: searching exactly in SQL instead", error)
-        return None
+        if isinstance(error, ValueError) and "different settings" in str(error):
+            log.warning("%s: searching exactly in SQL instead", error)
+            return None
+        # Chroma caches a client that did not start, and would use it at the next attempt.
+        SharedSystemClient._identifier_to_system.pop(str(directory), None)
+        raise PersistenceError(
+            f"Chroma cannot open the vector directory {str(directory)!r}: {error}; delete it, and the next "
+            "search fills it again, or pass another directory as vectors="
+        ) from error
