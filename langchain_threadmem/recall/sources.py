@@ -198,11 +198,12 @@ def _by_postings(runtime: Runtime, tree: int, query: PreparedQuery, options: Rec
             question = question_of(query.text, language, postings.names, newest, now)
             cosine = None
             _, seqs, matrix = NONE if exact is None else exact.vectors
-            if len(seqs):
+            if len(seqs) and len(rows):
                 cosine = np.full(len(rows), np.nan)
-                at = np.searchsorted(rows["seq"], seqs)
-                inside = at < len(rows)
-                cosine[at[inside]] = (matrix @ query.vector)[inside]
+                at = np.searchsorted(rows["seq"], seqs).clip(max=len(rows) - 1)
+                # A message with a vector may be new, or another process has forgotten it.
+                known = rows["seq"][at] == seqs
+                cosine[at[known]] = (matrix @ query.vector)[known]
             figures = postings.figures(question.terms)
             parts = parts_of(postings, question, figures, cosine)
             allowed = options.allowed(postings)
