@@ -7,7 +7,7 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache
 from typing import Any
 
 from langchain_threadmem.common import forking
@@ -53,13 +53,13 @@ class Language:
     asks_when: re.Pattern[str] | None = None
     asks_amount: re.Pattern[str] | None = None
 
+    stop_terms: frozenset[str] = field(init=False, repr=False)
+    """The stems of the stop words."""
     _stems: dict[str, str] = field(init=False, repr=False, default_factory=dict)
     _lock: threading.Lock = field(init=False, repr=False, default_factory=forking.lock)
 
-    @cached_property
-    def stop_terms(self) -> frozenset[str]:
-        """The stems of the stop words."""
-        return frozenset(map(self.term, self.stop_words))
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "stop_terms", frozenset(map(self.term, self.stop_words)))
 
     def term(self, word: str) -> str:
         """The stem of a word in lower case, cached; a word of more than 100 letters itself."""
