@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
@@ -43,6 +44,8 @@ class UnitHit(NamedTuple):
 def linked(hits: Sequence[MemoryUnit]) -> list[list[MemoryUnit]]:
     """Hits as chains of consecutive messages, oldest first; the chains are in the order of their best hits.
 
+    Each hit is in one chain, even if the links of the messages of an external collection disagree.
+
     Example:
         >>> first, second = MemoryUnit("a", "", next_id="b"), MemoryUnit("b", "", pre_id="a", next_id="c")
         >>> other = MemoryUnit("x", "")
@@ -55,16 +58,15 @@ def linked(hits: Sequence[MemoryUnit]) -> list[list[MemoryUnit]]:
     for unit in hits:
         if unit.id in placed:
             continue
-        first = unit
-        chain_ids = {first.id}
-        while (before := by_id.get(first.pre_id or "")) is not None and before.id not in chain_ids:
-            first = before
-            chain_ids.add(first.id)
-        chain = [first]
-        while (after := by_id.get(chain[-1].next_id or "")) is not None and after not in chain:
+        placed.add(unit.id)
+        chain = deque([unit])
+        while (before := by_id.get(chain[0].pre_id or "")) is not None and before.id not in placed:
+            chain.appendleft(before)
+            placed.add(before.id)
+        while (after := by_id.get(chain[-1].next_id or "")) is not None and after.id not in placed:
             chain.append(after)
-        placed |= {link.id for link in chain}
-        chains.append(chain)
+            placed.add(after.id)
+        chains.append(list(chain))
     return chains
 
 

@@ -14,6 +14,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 
 from langchain_threadmem import MemorySystem, MemoryUnit
 from langchain_threadmem.errors import InputError, SessionNotFoundError
+from langchain_threadmem.long_term.chains import linked
 
 Wrap = Callable[[Any], Any]
 ANY = (None, None)
@@ -518,3 +519,20 @@ def test_words_are_looked_for_beyond_the_newest_where_a_filter_asks_for_it(url: 
         [[found]] = system.query("bread", filters={"metadata.first": True}, recall_context=False)
         assert found.content == "the first bread of all"
         assert system.query("bread", filters={"metadata.first": False}) == []
+
+
+@pytest.mark.parametrize(
+    ("links", "chains"),
+    [
+        ({"b": ("a", None), "a": (None, None)}, [["a", "b"]]),
+        ({"a": (None, "b"), "b": (None, None)}, [["a", "b"]]),
+        ({"a": (None, "c"), "b": (None, "c"), "c": ("a", None)}, [["a", "c"], ["b"]]),
+        ({"b": ("a", "a"), "a": ("b", "b")}, [["a", "b"]]),
+    ],
+    ids=["only back", "only on", "two before one", "a circle"],
+)
+def test_each_hit_is_in_one_chain_even_if_the_links_of_an_external_collection_disagree(
+    links: dict[str, tuple[str | None, str | None]], chains: list[list[str]]
+) -> None:
+    units = [MemoryUnit(id, "", pre_id=before, next_id=after) for id, (before, after) in links.items()]
+    assert [[unit.id for unit in chain] for chain in linked(units)] == chains
