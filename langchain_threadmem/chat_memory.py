@@ -31,7 +31,7 @@ from langchain_threadmem.recall import verbs as recall_verbs
 from langchain_threadmem.recall.options import Conditions, RecallOptions
 from langchain_threadmem.recall.results import Recollection
 from langchain_threadmem.removal import reset
-from langchain_threadmem.summaries import summarizers
+from langchain_threadmem.summaries import verbs as summary_verbs
 from langchain_threadmem.summaries.summarizers import LLMSummarizer, Summarizer, check_summarizer
 from langchain_threadmem.threads import append, coverage
 from langchain_threadmem.threads.coverage import check_cover
@@ -528,7 +528,7 @@ class ChatMemory:
             >>> memory.summarize()[0].summary.summary
             'Figs grow in the south.'
         """
-        return summarizers.summarize(self._conversation, self._summarizer, node_id)
+        return summary_verbs.summarize(self._conversation, self._summarizer, node_id)
 
     asummarize = averb(summarize)
 

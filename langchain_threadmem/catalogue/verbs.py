@@ -15,7 +15,7 @@ from langchain_core.messages import BaseMessage
 
 from langchain_threadmem.catalogue import queries
 from langchain_threadmem.catalogue.queries import Outline, Profile, Row
-from langchain_threadmem.common.inputs import is_whole, zoned
+from langchain_threadmem.common.inputs import is_whole, time_of, zoned
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import InputError, SessionNotFoundError
@@ -353,15 +353,15 @@ def _holding(runtime: Runtime, query: str) -> Flow[set[int]]:
 
 def _described(conn: Conn, rows: list[Row]) -> list[ConversationInfo]:
     """Rows of the list with their titles, previews and summaries."""
-    newest = {row.key: row for row in nodes.by_keys(conn, [row.newest for row in rows])}
     summaries = queries.summaries_of(conn, [row.tree for row in rows])
-    summary_of = dict(zip(summaries, _messages(conn, list(summaries.values())), strict=True))
+    stored = nodes.by_keys(conn, [*(row.newest for row in rows), *summaries.values()])
+    message_of = {row.key: node.message for row, node in zip(stored, nodes_of(stored), strict=True)}
     openings = nodes.openings(conn, [row.tree for row in rows], OPENING)
     infos = []
     for row in rows:
-        summary = summary_of.get(row.tree)
+        summary = message_of[summaries[row.tree]] if row.tree in summaries else None
         title = row.profile.title or (None if summary is None else summary.additional_kwargs.get(TITLE))
-        [last] = nodes_of([newest[row.newest]]) if row.newest in newest else [None]
+        last = message_of.get(row.newest)
         infos.append(
             ConversationInfo(
                 row.conversation,
@@ -370,26 +370,20 @@ def _described(conn: Conn, rows: list[Row]) -> list[ConversationInfo]:
                     node.message for opening in openings.get(row.tree, ()) for node in nodes_of([opening])
                 )
                 or row.conversation,
-                "" if last is None else one_line(text_of(last.message), PREVIEW),
+                "" if last is None else one_line(text_of(last), PREVIEW),
                 row.messages,
                 datetime.fromtimestamp(row.created, UTC),
                 datetime.fromtimestamp(row.used, UTC),
                 dict(row.profile.metadata),
-                None if row.profile.archived is None else datetime.fromtimestamp(row.profile.archived, UTC),
+                time_of(row.profile.archived),
                 None if summary is None else text_of(summary),
             )
         )
     return infos
 
 
-def _messages(conn: Conn, keys: list[int]) -> list[BaseMessage]:
-    message_of = {row.key: node.message for row in nodes.by_keys(conn, keys) for node in nodes_of([row])}
-    return [message_of[key] for key in keys]
-
-
 def _empty(conversation: str, profile: Profile) -> ConversationInfo:
-    now = datetime.now(UTC)
-    archived = None if profile.archived is None else datetime.fromtimestamp(profile.archived, UTC)
+    now, archived = datetime.now(UTC), time_of(profile.archived)
     return ConversationInfo(
         conversation, profile.title or conversation, "", 0, now, now, dict(profile.metadata), archived
     )

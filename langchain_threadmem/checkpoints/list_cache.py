@@ -244,7 +244,6 @@ class UnboundValue(NamedTuple):
         stored_value: The value, with the message objects of its inline messages.
         row: The row that stores the value: a pending write, or tree and number of a blob.
         data: The stored bytes.
-        inline: The messages that were not in the tree.
         retries: The number of further attempts to bind the value.
     """
 
@@ -253,14 +252,7 @@ class UnboundValue(NamedTuple):
     stored_value: StoredValue
     row: WriteRow | tuple[int, int]
     data: bytes
-    inline: Sequence[Inline]
     retries: int = 4
-
-    @classmethod
-    def of(
-        cls, ns: str, channel: str, stored_value: StoredValue, row: WriteRow | tuple[int, int], data: bytes
-    ) -> UnboundValue:
-        return cls(ns, channel, stored_value, row, data, stored_value.inline())
 
     def rewrite(self, conn: Conn, find: FindPlaces) -> UnboundValue | None:
         """Store the value again if its messages have ids or places; `None` if no more attempts are needed."""
@@ -271,10 +263,9 @@ class UnboundValue(NamedTuple):
                 checkpoint_queries.patch_write(conn, self.row._replace(data=self.data), data)
             else:
                 checkpoint_queries.patch_blob(conn, *self.row, self.data, data)
-        inline = stored_value.inline()
-        if self.retries == 0 or not inline:
+        if self.retries == 0 or not stored_value.inline():
             return None
-        return self._replace(stored_value=stored_value, data=data, inline=inline, retries=self.retries - 1)
+        return self._replace(stored_value=stored_value, data=data, retries=self.retries - 1)
 
     def _with_ids(self) -> StoredValue:
         def with_id(item: Item) -> Item:
@@ -289,7 +280,7 @@ def waiting_for(unbound: Sequence[UnboundValue], ids: AbstractSet[str]) -> list[
     """The values with an inline message whose current id is among `ids`."""
     waiting = []
     for value in unbound:
-        for id_, _, message in value.inline:
+        for id_, _, message in value.stored_value.inline():
             if (message.id if id_ is None and message is not None else id_) in ids:
                 waiting.append(value)
                 break

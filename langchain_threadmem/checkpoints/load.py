@@ -8,9 +8,10 @@ message.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from langgraph.checkpoint.base import DeltaChannelHistory
@@ -66,7 +67,7 @@ def get(archive: Archive, conversation: str, ns: str, checkpoint: str | None) ->
         return None if row is None else _read_batch(archive, conn, [row])
 
     batch = yield from Sql(read)
-    return None if batch is None else _snapshot(archive, conversation, batch, batch.rows[0])
+    return None if batch is None else _snapshot(conversation, batch, batch.rows[0])
 
 
 @contextmanager
@@ -99,9 +100,9 @@ def _checkpoint(
     tree = trees.id_of_tree(conn, rows[0])
     if tree is None:
         return None, None
-    return tree, checkpoint_queries.as_checkpoint(rows[1]) if tree == cached else checkpoint_queries.get(
-        conn, tree, ns, id_
-    )
+    if tree == cached:
+        return tree, checkpoint_queries.as_checkpoint(rows[1])
+    return tree, checkpoint_queries.get(conn, tree, ns, id_)
 
 
 def addresses(
@@ -157,14 +158,13 @@ def page(
         return _read_batch(archive, conn, rows[:most])
 
     batch = yield from Sql(read)
-    return _Page(archive, names, batch)
+    return _Page(names, batch)
 
 
 @dataclass(frozen=True)
 class _Page:
     """A page of checkpoints, decoded one by one."""
 
-    archive: Archive
     names: Mapping[Address, str]
     batch: _Batch
 
@@ -175,7 +175,7 @@ class _Page:
         """The readable checkpoints in order; a warning is logged for each unreadable checkpoint."""
         for row in self.batch.rows:
             try:
-                yield _snapshot(self.archive, self.names[Address(row.tree, row.ns, row.id)], self.batch, row)
+                yield _snapshot(self.names[Address(row.tree, row.ns, row.id)], self.batch, row)
             except PersistenceError as error:
                 log.warning("omitted from a list of checkpoints: %s", error)
 
@@ -191,7 +191,7 @@ def delta_history(
         writes: dict[str, list[WriteRow]] = {channel: [] for channel in channels}
         seeds: dict[str, tuple[int, int]] = {}
         seen: set[bytes] = set()
-        batch = _Batch.of(archive, [])
+        batch = _Batch(archive)
         while (
             row is not None and row.parent is not None and row.parent not in seen and len(seeds) < len(writes)
         ):
@@ -209,15 +209,15 @@ def delta_history(
             query = checkpoint_queries.blobs_query(tree, [number for _, number in seeds.values()])
             batch.add_blobs(tree, conn.each(query)[0])
         batch.add_writes(write for rows in writes.values() for write in rows)
-        batch.load(archive, conn)
+        batch.load(conn)
         return batch, writes, seeds
 
     batch, writes, seeds = yield from Sql(read)
     histories: dict[str, DeltaChannelHistory] = {}
     for channel in channels:
-        histories[channel] = {"writes": [batch.write(archive, row) for row in reversed(writes[channel])]}
+        histories[channel] = {"writes": [batch.write(row) for row in reversed(writes[channel])]}
         if channel in seeds:
-            histories[channel]["seed"] = batch.blob(archive, *seeds[channel])
+            histories[channel]["seed"] = batch.blob(*seeds[channel])
     return histories
 
 
@@ -240,50 +240,52 @@ class _Batch:
     """The rows of one read.
 
     Attributes:
+        archive: The checkpoints of the owner.
         rows: Checkpoints.
         blobs: Values of channels, by tree and number.
         writes: Pending writes, by checkpoint.
         stored_values: The values and writes that refer to messages of the tree, by their bytes.
         reader: The messages.
-        parsed: A cache of parsed message bodies.
     """
 
-    rows: list[CheckpointRow]
-    blobs: dict[tuple[int, int], TypedBytes]
-    writes: dict[Address, list[WriteRow]]
-    stored_values: dict[bytes, StoredValue]
-    reader: Reader
-    parsed: Parsed
+    archive: Archive
+    rows: Sequence[CheckpointRow] = ()
+    blobs: dict[tuple[int, int], TypedBytes] = field(default_factory=dict)
+    writes: dict[Address, list[WriteRow]] = field(default_factory=dict)
+    stored_values: dict[bytes, StoredValue] = field(default_factory=dict)
+    reader: Reader = field(default_factory=Reader)
 
-    @classmethod
-    def of(cls, archive: Archive, rows: Sequence[CheckpointRow]) -> _Batch:
-        return cls(list(rows), {}, {}, {}, Reader(), archive.runtime.get(DecodedMessages).bodies())
+    @cached_property
+    def parsed(self) -> Parsed:
+        """A cache of parsed message bodies."""
+        return self.archive.runtime.get(DecodedMessages).bodies()
 
     def add_blobs(self, tree: int, rows: Sequence[tuple[Any, ...]]) -> None:
         for number, value in checkpoint_queries.as_blobs(rows).items():
             self.blobs[tree, number] = value
             self._unpack(*value)
 
-    def add_writes(self, writes: Any) -> None:
+    def add_writes(self, writes: Iterable[WriteRow]) -> None:
         for write in writes:
             self._unpack(write.kind, write.data)
 
-    def load(self, archive: Archive, conn: Conn) -> None:
+    def load(self, conn: Conn) -> None:
         """Read the messages of the values and writes."""
         spans = [span for stored_value in self.stored_values.values() for span in stored_value.spans()]
-        self.reader.load(conn, spans, archive.runtime.get(SegmentCache).segments)
+        self.reader.load(conn, spans, self.archive.runtime.get(SegmentCache).segments)
 
-    def blob(self, archive: Archive, tree: int, number: int) -> Any:
+    def blob(self, tree: int, number: int) -> Any:
         """A new object with the value of a channel."""
         if (tree, number) not in self.blobs:
             raise PersistenceError(f"a checkpoint refers to the missing value {number}; run verify()")
-        return self._value(archive, *self.blobs[tree, number])
+        return self._value(*self.blobs[tree, number])
 
-    def write(self, archive: Archive, row: WriteRow) -> tuple[str, str, Any]:
+    def write(self, row: WriteRow) -> tuple[str, str, Any]:
         """Task id, channel and a new object with the value of a pending write."""
-        return unpack_id(row.task), row.channel, self._value(archive, row.kind, row.data)
+        return unpack_id(row.task), row.channel, self._value(row.kind, row.data)
 
-    def _value(self, archive: Archive, kind: str, data: bytes) -> Any:
+    def _value(self, kind: str, data: bytes) -> Any:
+        archive = self.archive
         if kind != KIND:
             return archive.load(kind, data)
         stored_value = self.stored_values.get(data) or unpack(data)
@@ -298,7 +300,7 @@ class _Batch:
 
 
 def _read_batch(archive: Archive, conn: Conn, rows: Sequence[CheckpointRow]) -> _Batch:
-    batch = _Batch.of(archive, rows)
+    batch = _Batch(archive, rows)
     refs_by_tree: dict[int, list[int]] = {}
     for row in rows:
         refs_by_tree.setdefault(row.tree, []).extend(row.refs)
@@ -312,15 +314,15 @@ def _read_batch(archive: Archive, conn: Conn, rows: Sequence[CheckpointRow]) -> 
     for address, writes in zip(addresses, answers[len(refs_by_tree) :], strict=True):
         batch.writes[address] = checkpoint_queries.as_writes(writes)
         batch.add_writes(batch.writes[address])
-    batch.load(archive, conn)
+    batch.load(conn)
     return batch
 
 
-def _snapshot(archive: Archive, conversation: str, batch: _Batch, row: CheckpointRow) -> Snapshot:
+def _snapshot(conversation: str, batch: _Batch, row: CheckpointRow) -> Snapshot:
     with _reading(conversation, row.ns, row.id):
-        state, metadata = archive.state(row)
+        state, metadata = batch.archive.state(row)
         values = {
-            channel: batch.blob(archive, row.tree, number)
+            channel: batch.blob(row.tree, number)
             for channel, number in blobs_of(state, row).items()
             if number
         }
@@ -330,7 +332,7 @@ def _snapshot(archive: Archive, conversation: str, batch: _Batch, row: Checkpoin
             None if row.parent is None else unpack_id(row.parent),
             {**state, "id": unpack_id(row.id), "channel_values": values},
             metadata,
-            [batch.write(archive, write) for write in batch.writes[Address(row.tree, row.ns, row.id)]],
+            [batch.write(write) for write in batch.writes[Address(row.tree, row.ns, row.id)]],
         )
 
 

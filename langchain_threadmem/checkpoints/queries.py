@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
+from uuid import UUID
 
-from sqlalchemy import Delete, Table, and_, bindparam, delete, func, literal_column, select, update
+from sqlalchemy import and_, bindparam, delete, func, literal_column, select, update
 
 from langchain_threadmem.errors import PersistenceError
 from langchain_threadmem.storage import encryption_keys
@@ -68,14 +70,9 @@ def pack_id(text: str) -> bytes:
         >>> pack_id("1ef4f797-8335-6428-8001-8a1503f9b875").hex()
         '1ef4f7978335642880018a1503f9b875'
     """
-    if len(text) == 36 and text.isascii():
-        digits = text.replace("-", "")
-        try:
-            packed = bytes.fromhex(digits)
-        except ValueError:
-            packed = b""
-        if unpack_id(packed) == text:
-            return packed
+    with suppress(ValueError):
+        if str(number := UUID(text)) == text:
+            return number.bytes
     marked = b"\xff" + text.encode("utf-8", "surrogatepass")
     return marked + b"\xff" if len(marked) == 16 else marked
 
@@ -97,15 +94,11 @@ def time_of_id(packed: bytes) -> float:
 def unpack_id(packed: bytes) -> str:
     """The id from the result of `pack_id`."""
     if len(packed) == 16:
-        digits = packed.hex()
-        return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+        return str(UUID(bytes=packed))
     return packed[1:].removesuffix(b"\xff").decode("utf-8", "surrogatepass")
 
 
-_OF_NS = (
-    (checkpoint.c.tree == bindparam("tree")),
-    (checkpoint.c.ns == bindparam("ns")),
-)
+_OF_NS = (checkpoint.c.tree == bindparam("tree"), checkpoint.c.ns == bindparam("ns"))
 _GET = Statement(select(checkpoint).where(*_OF_NS, checkpoint.c.id == bindparam("id")), "tree", "ns", "id")
 _LATEST = Statement(select(checkpoint).where(*_OF_NS).order_by(checkpoint.c.id.desc()).limit(1), "tree", "ns")
 _FROM = Statement(
@@ -197,24 +190,14 @@ _PUT_ROWS = Statement(
     *("tree", "ns", "id", "parent"),
 )
 _PUT_BLOB = insert_of(blob)
-_BLOBS = Statement(
-    select(blob.c.id, blob.c.kind, blob.c.data).where(
-        blob.c.tree == bindparam("tree"), within(blob.c.id, "ids")
-    ),
-    "tree",
-    "ids",
-)
-_BLOBS_OF_TREE = Statement(
-    select(blob.c.id, blob.c.kind, blob.c.data).where(blob.c.tree == bindparam("tree")), "tree"
-)
+_blobs_of_tree = select(*blob.c["id", "kind", "data"]).where(blob.c.tree == bindparam("tree"))
+_BLOBS = Statement(_blobs_of_tree.where(within(blob.c.id, "ids")), "tree", "ids")
+_BLOBS_OF_TREE = Statement(_blobs_of_tree, "tree")
 _PATCH_BLOB = Statement(
     update(blob)
     .where(blob.c.tree == bindparam("of"), blob.c.id == bindparam("at"), blob.c.data == bindparam("old"))
     .values(data=bindparam("new")),
-    "new",
-    "of",
-    "at",
-    "old",
+    *("new", "of", "at", "old"),
 )
 _DELETE_BLOBS = Statement(
     delete(blob).where(blob.c.tree == bindparam("tree"), within(blob.c.id, "ids")), "tree", "ids"
@@ -231,16 +214,8 @@ _BLOB_IDS = Statement(select(blob.c.id).where(blob.c.tree == bindparam("tree")),
 
 _KEY_OF_WRITE = ("tree", "ns", "checkpoint", "task", "idx")
 _PUT_WRITE = insert_of(write, replace=True, only=write.c.idx < literal_column("0"))
-_WRITES = Statement(
-    select(write).where(
-        write.c.tree == bindparam("tree"),
-        write.c.ns == bindparam("ns"),
-        write.c.checkpoint == bindparam("checkpoint"),
-    ),
-    "tree",
-    "ns",
-    "checkpoint",
-)
+_OF_CHECKPOINT = tuple(write.c[name] == bindparam(name) for name in ("tree", "ns", "checkpoint"))
+_WRITES = Statement(select(write).where(*_OF_CHECKPOINT), "tree", "ns", "checkpoint")
 _WRITES_OF_TREE = Statement(select(write).where(write.c.tree == bindparam("tree")), "tree")
 _PATCH_WRITE = Statement(
     update(write)
@@ -253,23 +228,11 @@ _PATCH_WRITE = Statement(
     *(f"at_{name}" for name in _KEY_OF_WRITE),
     "old",
 )
-_DELETE_WRITES = Statement(
-    delete(write).where(
-        write.c.tree == bindparam("tree"),
-        write.c.ns == bindparam("ns"),
-        write.c.checkpoint == bindparam("checkpoint"),
-    ),
-    "tree",
-    "ns",
-    "checkpoint",
+_DELETE_WRITES = Statement(delete(write).where(*_OF_CHECKPOINT), "tree", "ns", "checkpoint")
+_CLEAR = tuple(
+    Statement(delete(table).where(table.c.tree == bindparam("tree")), "tree")
+    for table in (checkpoint, blob, write)
 )
-
-
-def _all_of(table: Table) -> Delete:
-    return delete(table).where(table.c.tree == bindparam("tree"))
-
-
-_CLEAR = tuple(Statement(_all_of(table), "tree") for table in (checkpoint, blob, write))
 
 
 def get(conn: Conn, tree_id: int, ns: str, checkpoint_id: bytes | None) -> CheckpointRow | None:

@@ -281,7 +281,7 @@ def put(
             checkpoint_queries.delete_unused_blobs(conn, tree)
         waiting: list[UnboundValue | None] = [value.rewrite(conn, finder) for value in unbound]
         waiting += [
-            UnboundValue.of(ns, channel, stored_value, (tree, numbers[channel]), stored[channel][1])
+            UnboundValue(ns, channel, stored_value, (tree, numbers[channel]), stored[channel][1])
             for channel, stored_value in bound_values.items()
             if stored_value.inline()
         ]
@@ -348,7 +348,7 @@ def put_writes(
                 stored_value = bind(value, ns, channel, finder)
                 row = row._replace(kind=KIND, data=packed(conn, stored_value))
                 if stored_value.inline():
-                    waiting.append(UnboundValue.of(ns, channel, stored_value, row, row.data))
+                    waiting.append(UnboundValue(ns, channel, stored_value, row, row.data))
             else:
                 row = row._replace(kind=value[0], data=value[1])
             added.append(row)

@@ -18,7 +18,7 @@ from langchain_threadmem.index import vectors as embeddings
 from langchain_threadmem.index.documents import Document, document_of, unpack
 from langchain_threadmem.index.embed import EmbeddingQueue, embed_trees, embedded, in_pieces, model_of
 from langchain_threadmem.index.indexes import Indexes
-from langchain_threadmem.index.vector_index import ClearableIndex, ExactIndex, VectorIndex, Whole
+from langchain_threadmem.index.vector_index import ClearableIndex, ExactIndex, ExactOwnerIndex, VectorIndex
 from langchain_threadmem.index.vectors import NONE, Vectors
 from langchain_threadmem.index.watermarks import Reached, Watermark
 from langchain_threadmem.messages.codec import text_of
@@ -47,12 +47,12 @@ class OwnerVectors(Component):
 
     def __init__(self, runtime: Runtime) -> None:
         super().__init__(runtime)
-        self.whole = Whole()
+        self.whole = ExactOwnerIndex()
         self.filling = "filling the index", runtime.owner
         """The background job that adds the vectors to Chroma."""
 
     def drop(self, removed: Mapping[int, Collection[int]]) -> None:
-        self.whole = Whole()
+        self.whole = ExactOwnerIndex()
 
 
 def documents_of(runtime: Runtime, rows: list[nodes.NodeRow]) -> list[tuple[int, Document]]:
@@ -85,28 +85,40 @@ def _add_words(conn: Conn, runtime: Runtime, chosen: Sequence[int]) -> bool:
         # The tree has words of another language in the lexicon.
         document_queries.forget_words(conn, tree, owner)
         watermarks.drop(conn, tree, other_name)
-    at = {tree: reached.watermark for tree, reached in watermarks.of_trees(conn, name, chosen).items()}
-    rows = nodes.after_marks(
-        conn, name, {tree: watermark.seq for tree, watermark in at.items()}, WORDS_AT_ONCE
-    )
-    if rows:
-        absent = memory.absent_among(conn, [row.key for _, row in rows])
-        present = [(tree, row) for tree, row in rows if row.key not in absent]
-        documents = documents_of(runtime, [row for _, row in present])
-        document_queries.put(conn, documents)
-        entries: dict[int, list[lexicon.Entry]] = {tree: [] for tree, _ in rows}
-        words: Counter[int] = Counter()
-        for (tree, _), (key, document) in zip(present, documents, strict=True):
-            entry = document_queries.entry_of(key, document.terms, document.speaker)
-            entries[tree] += [entry] if entry.words else []
-            words[tree] += unpack(document.traits).length
-        lexicon.add(conn, owner, entries)
-        reached = {
-            tree: Watermark(seq, at[tree].documents + len(entries[tree]), at[tree].words + words[tree])
-            for tree, seq in {tree: row.seq for tree, row in rows}.items()
-        }
-        watermarks.put(conn, name, reached)
+    at = {tree: state.watermark for tree, state in watermarks.of_trees(conn, name, chosen).items()}
+    rows, documents = _new_documents(conn, runtime, at, WORDS_AT_ONCE)
+    if not rows:
+        return False
+    document_queries.put(conn, [(key, document) for _, key, document in documents])
+    entries: dict[int, list[lexicon.Entry]] = {tree: [] for tree, _ in rows}
+    words: Counter[int] = Counter()
+    for tree, key, document in documents:
+        entry = document_queries.entry_of(key, document.terms, document.speaker)
+        entries[tree] += [entry] if entry.words else []
+        words[tree] += unpack(document.traits).length
+    lexicon.add(conn, owner, entries)
+    reached = {
+        tree: Watermark(seq, at[tree].documents + len(entries[tree]), at[tree].words + words[tree])
+        for tree, seq in {tree: row.seq for tree, row in rows}.items()
+    }
+    watermarks.put(conn, name, reached)
     return len(at) == 1 and len(rows) == WORDS_AT_ONCE
+
+
+def _new_documents(
+    conn: Conn, runtime: Runtime, at: Mapping[int, Watermark], most: int
+) -> tuple[list[tuple[int, nodes.NodeRow]], list[tuple[int, int, Document]]]:
+    """The messages of trees above the watermarks of the lexicon, each with its tree.
+
+    Returns:
+        The messages, and tree, key and document of each message that was not forgotten.
+    """
+    name, after = runtime.get(Indexes).lexicon, {tree: watermark.seq for tree, watermark in at.items()}
+    rows = nodes.after_marks(conn, name, after, most)
+    absent = memory.absent_among(conn, [row.key for _, row in rows]) if rows else set()
+    present = [(tree, row) for tree, row in rows if row.key not in absent]
+    documents = documents_of(runtime, [row for _, row in present])
+    return rows, [(tree, *document) for (tree, _), document in zip(present, documents, strict=True)]
 
 
 def catch_up_owner_words(runtime: Runtime) -> Flow[None]:
@@ -124,12 +136,8 @@ def words_of_new_messages(conn: Conn, runtime: Runtime) -> Iterator[tuple[int, S
     """The tree and the words of each message that is not in the lexicon, for a read-only memory."""
     name = runtime.get(Indexes).lexicon
     for piece in in_pieces(watermarks.missing(conn, runtime.owner, name), WORDS_AT_ONCE):
-        at = {tree: reached.watermark.seq for tree, reached in watermarks.of_trees(conn, name, piece).items()}
-        rows = nodes.after_marks(conn, name, at, nodes.EVERYTHING)
-        absent = memory.absent_among(conn, [row.key for _, row in rows])
-        present = [(tree, row) for tree, row in rows if row.key not in absent]
-        documents = documents_of(runtime, [row for _, row in present])
-        for (tree, _), (key, document) in zip(present, documents, strict=True):
+        at = {tree: state.watermark for tree, state in watermarks.of_trees(conn, name, piece).items()}
+        for tree, key, document in _new_documents(conn, runtime, at, nodes.EVERYTHING)[1]:
             yield tree, document_queries.entry_of(key, document.terms, document.speaker).words
 
 
@@ -142,12 +150,13 @@ def catch_up_owner(runtime: Runtime, wait: bool | None = True) -> Flow[VectorInd
 
     Args:
         runtime: The owner's memory.
-        wait: As in `index.embed.catch_up_vectors`.
+        wait: As in `index.embed.embed_tree`.
 
     Returns:
         The index to search; `None` without an embedding model, or for a search in SQL.
     """
     owner, model, indexes = runtime.owner, (yield from model_of(runtime)), runtime.get(Indexes)
+    chooses_index = indexes.settings.chooses_index
     runtime.get(EmbeddingQueue).searched = True
     yield from catch_up_owner_words(runtime)
     if not model:
@@ -159,7 +168,7 @@ def catch_up_owner(runtime: Runtime, wait: bool | None = True) -> Flow[VectorInd
         yield from embed_trees(runtime, lacking, wait)
     if runtime.read_only:
         return (yield from _exact_of_owner(runtime))
-    if indexes.chooses_index:
+    if chooses_index:
         counts = yield from Sql(lambda conn: _counts(conn, owner, model))
         if counts[0] < EXACT_BELOW and not counts[1]:
             return (yield from _exact_of_owner(runtime))
@@ -167,7 +176,7 @@ def catch_up_owner(runtime: Runtime, wait: bool | None = True) -> Flow[VectorInd
     if index is None:
         return None
     yield from _compare(runtime, index)
-    if indexes.chooses_index:
+    if chooses_index:
         count, indexed = yield from Sql(lambda conn: _counts(conn, owner, model))
         if count - indexed > FEW_TO_ADD:
             rest: dict[int, int] = {}
@@ -194,13 +203,12 @@ def _compare(runtime: Runtime, index: VectorIndex) -> Flow[None]:
     """
     indexes = runtime.get(Indexes)
     count = yield from Call(index.count)
-    if not count or not indexes.compared:
-        indexes.compared = True
-        if (
-            count
-            != (yield from Sql(lambda conn: watermarks.total(conn, runtime.owner, index.name))).documents
-        ):
-            yield from empty(index, runtime.owner)
+    if count and indexes.compared:
+        return
+    indexes.compared = True
+    stored = yield from Sql(lambda conn: watermarks.total(conn, runtime.owner, index.name))
+    if count != stored.documents:
+        yield from empty(index, runtime.owner)
 
 
 def _add_some(runtime: Runtime, index: VectorIndex, lacking: dict[int, int]) -> Flow[bool]:
@@ -256,12 +264,9 @@ def _exact_of_owner(runtime: Runtime) -> Flow[ExactIndex]:
         ]
         return current, bool(before), [embeddings.after_marks(conn, model, name, "", new_trees)[0], *parts]
 
-    current, more, parts = yield from Sql(read)
-    if more:
-        whole.add(parts, current)
-        return whole.index
-    # The cache is empty, or vectors were removed.
-    whole = vectors.whole = Whole(model)
+    current, is_continued, parts = yield from Sql(read)
+    if not is_continued:  # The cache is empty, or vectors were removed.
+        whole = vectors.whole = ExactOwnerIndex(model)
     whole.add(parts, current)
     return whole.index
 
@@ -333,7 +338,7 @@ def _add_vectors(runtime: Runtime, index: VectorIndex, chosen: Sequence[int]) ->
 
 def needs_index(runtime: Runtime, vectors: int) -> bool:
     """Whether this number of vectors is searched in an index outside of the database."""
-    return vectors >= EXACT_BELOW or not runtime.get(Indexes).chooses_index
+    return vectors >= EXACT_BELOW or not runtime.get(Indexes).settings.chooses_index
 
 
 def is_behind(conn: Conn, tree: int, name: str) -> bool:

@@ -48,14 +48,14 @@ def said_at(time: object, months: Mapping[str, int]) -> float | None:
     except ValueError:
         pass
     clock = _CLOCK.search(time)
-    named = _named(_CLOCK.sub(" ", time.lower()), months)
-    if named is None or named[1] is None or named[2] is None or named[0] is None:
+    year, month, day = _named(_CLOCK.sub(" ", time.lower()), months)
+    if year is None or month is None or day is None:
         return None
     try:
-        day = datetime(named[0], named[1], named[2], tzinfo=UTC)
+        midnight = datetime(year, month, day, tzinfo=UTC)
     except ValueError:
         return None
-    return (day + _time_of_day(clock)).timestamp()
+    return (midnight + _time_of_day(clock)).timestamp()
 
 
 def _time_of_day(clock: re.Match[str] | None) -> timedelta:
@@ -67,26 +67,27 @@ def _time_of_day(clock: re.Match[str] | None) -> timedelta:
     return timedelta(hours=min(hour, 23), minutes=min(int(clock[2]), 59))
 
 
-def _named(text: str, months: Mapping[str, int]) -> tuple[int | None, int | None, int | None] | None:
-    """The year, month and day in a text in lower case, `None` for each absent part; `None` without a date."""
+def _named(text: str, months: Mapping[str, int]) -> tuple[int | None, int | None, int | None]:
+    """The year, month and day in a text in lower case, `None` for each absent part."""
     iso = _ISO_DATE.search(text)
     if iso:
         return int(iso[1]), int(iso[3]), int(iso[4])
-    year = _YEAR.search(text)
+    found = _YEAR.search(text)
+    year = int(found[1]) if found else None
     for word in _LETTERS.finditer(text):
         month = months.get(word[0])
         # "May" and "march" are also verbs; near a number they are months.
         if month and re.search(r"\d", text[max(word.start() - 14, 0) : word.end() + 8]):
             beside = text[max(word.start() - 9, 0) : word.start()] + " " + text[word.end() : word.end() + 6]
             day = next((int(match[1]) for match in _DAY.finditer(beside) if 1 <= int(match[1]) <= 31), None)
-            return int(year[1]) if year else None, month, day
+            return year, month, day
         if (
             month
             and len(word[0]) > 3
             and re.search(r"\b(?:in|during|of|on|since|by|last)\s+$", text[: word.start()])
         ):
-            return int(year[1]) if year else None, month, None
-    return (int(year[1]), None, None) if year else None
+            return year, month, None
+    return year, None, None
 
 
 def span_of(question: str, months: Mapping[str, int], newest: float, now: float) -> Span | None:
@@ -107,14 +108,13 @@ def span_of(question: str, months: Mapping[str, int], newest: float, now: float)
         relative = _relative(question, now)
         if relative:
             return relative
-    named = _named(question, months)
-    if named is None:
+    year, month, day = _named(question, months)
+    if year is None and month is None:
         return None
-    year, month, day = named
-    if year is None:
-        latest = datetime.fromtimestamp(newest, UTC).date()
-        year = latest.year if (month or 0) <= latest.month else latest.year - 1
     try:
+        if year is None:
+            latest = datetime.fromtimestamp(newest, UTC).date()
+            year = latest.year if (month or 0) <= latest.month else latest.year - 1
         if month is None:
             first, after = date(year, 1, 1), date(year + 1, 1, 1)
         elif day is None:
@@ -124,7 +124,7 @@ def span_of(question: str, months: Mapping[str, int], newest: float, now: float)
             first = date(year, month, day)
             after = first + timedelta(days=1)
     except ValueError:
-        return None  # The month does not have this day.
+        return None  # The month does not have this day, or the year cannot be represented.
     return Span(_seconds(first), _seconds(after))
 
 

@@ -82,10 +82,6 @@ class Document(NamedTuple):
     speaker: str
     time: float
 
-    def lines(self) -> tuple[list[str], list[str]]:
-        """The terms of the text, and the terms of code."""
-        return lines_of(self.terms)
-
 
 def lines_of(terms: str) -> tuple[list[str], list[str]]:
     """The terms of the text, and the terms of code, of `Document.terms`."""
@@ -107,7 +103,7 @@ def document_of(message: BaseMessage, text: str, created: float, language: Langu
         >>> from langchain_threadmem.index.language import ENGLISH
         >>> message = HumanMessage("I read 3 files. Which? ```import csv```", name="Ada")
         >>> document = document_of(message, message.content, 60.0, ENGLISH)
-        >>> document.lines(), document.speaker
+        >>> lines_of(document.terms), document.speaker
         ((['i', 'read', '3', 'file', 'which'], ['import', 'csv']), 'ada')
         >>> unpack(document.traits)
         Traits(asks=1, times=0, numbers=1, selfs=1, lead=3, length=4)

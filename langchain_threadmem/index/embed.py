@@ -12,7 +12,7 @@ the cost grows with the number of messages, not of conversations. No transaction
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -142,16 +142,9 @@ def in_pieces(counts: Mapping[int, int], most: int) -> Iterator[list[int]]:
         yield piece
 
 
-def catch_up_vectors(runtime: Runtime, tree: int, wait: bool | None = True) -> Flow[ExactIndex | None]:
-    """Embed new messages, and return all vectors of the conversation, or `None` without a model.
-
-    Args:
-        runtime: The owner's memory.
-        tree: The conversation.
-        wait: Whether to embed new messages in this call; with `None` up to `FEW` messages are embedded in
-            this call, and more messages in the background.
-    """
-    yield from embed_tree(runtime, tree, wait)
+def catch_up_vectors(runtime: Runtime, tree: int) -> Flow[ExactIndex | None]:
+    """Embed new messages, and return all vectors of the conversation, or `None` without a model."""
+    yield from embed_tree(runtime, tree, wait=True)
     return (yield from vectors_of(runtime, tree))
 
 
@@ -163,16 +156,22 @@ def model_of(runtime: Runtime) -> Flow[str]:
 
 
 def embed_tree(runtime: Runtime, tree: int, wait: bool | None) -> Flow[None]:
-    """Embed new messages as `catch_up_vectors` does; without a model do nothing."""
+    """Embed the new messages of a conversation; without a model do nothing.
+
+    Args:
+        runtime: The owner's memory.
+        tree: The conversation.
+        wait: Whether to embed new messages in this call; with `None` up to `FEW` messages are embedded in
+            this call, and more messages in the background.
+    """
     model = yield from model_of(runtime)
-    if not model or (runtime.read_only and not wait):
+    if not model or wait is False or (runtime.read_only and not wait):
         return
-    name = watermarks.embeddings_of(model)
-    if wait:
-        yield from embed_missing(runtime, {tree: 1})
-    elif wait is None:
-        count = yield from Sql(lambda c: trees.head(c, tree).next_seq - 1 - watermarks.get(c, tree, name).seq)
-        yield from embed_trees(runtime, {tree: count} if count > 0 else {}, wait)
+    missing = {tree: 1}
+    if wait is None:
+        name = watermarks.embeddings_of(model)
+        missing = yield from Sql(lambda conn: watermarks.missing_in(conn, name, [tree]))
+    yield from embed_trees(runtime, missing, wait)
 
 
 def vectors_of(runtime: Runtime, tree: int) -> Flow[ExactIndex | None]:
@@ -199,8 +198,8 @@ def embed_trees(runtime: Runtime, missing: Mapping[int, int], wait: bool | None)
 
     Args:
         runtime: The owner's memory.
-        missing: The number of messages without a vector, by tree.
-        wait: As in `catch_up_vectors`.
+        missing: The number of messages without a vector, by tree; not used for a single tree if `wait`.
+        wait: As in `embed_tree`.
 
     Raises:
         EmbeddingError: The model failed, now or in the background.
@@ -252,14 +251,14 @@ def _embed_some(runtime: Runtime) -> Flow[bool]:
 
 
 def embed_missing(
-    runtime: Runtime, missing: Mapping[int, int], on_progress: Callable[[int], None] = lambda trees: None
+    runtime: Runtime, missing: Mapping[int, int], on_progress: Progress | None = None
 ) -> Flow[int]:
     """Embed the new messages of trees, and store each batch.
 
     Args:
         runtime: The owner's memory.
         missing: The approximate number of messages without a vector, by tree; not used for a single tree.
-        on_progress: Called after each group of trees with the number of trees.
+        on_progress: Called after each tree with the numbers of finished and of all trees.
 
     Returns:
         The number of embedded messages.
@@ -270,14 +269,17 @@ def embed_missing(
     if not queue.current.isdisjoint(missing):
         yield from Call(lambda: runtime.ahead.wait(queue.job))
     runtime.ahead.failure(queue.job)  # Drops an earlier error, because this call tries again.
-    count = 0
+    count = finished = 0
     for piece in in_pieces(missing, VECTORS_AT_ONCE):
         while batch := (yield from Sql(lambda conn: _missing(conn, runtime, piece, VECTORS_AT_ONCE))):  # noqa: B023 - driven before the next turn
             yield from _embed(runtime, batch)
             count += len(batch.keys)
             if batch.whole:
                 break
-        on_progress(len(piece))
+        if on_progress is not None:
+            for _ in piece:
+                finished += 1
+                on_progress(finished, len(missing))
     return count
 
 
@@ -349,16 +351,7 @@ def flush(runtime: Runtime, only: int | None = None, on_progress: Progress | Non
         chosen = [only] if summaries is None else [only, summaries]
         return watermarks.missing_in(conn, watermarks.embeddings_of(model), chosen)
 
-    waiting = yield from Sql(behind)
-    done = 0
-
-    def report(trees: int) -> None:
-        nonlocal done
-        for _ in range(trees if on_progress else 0):
-            done += 1
-            on_progress(done, len(waiting))  # type: ignore[misc] # not None: the loop is empty otherwise
-
-    return (yield from embed_missing(runtime, waiting, report))
+    return (yield from embed_missing(runtime, (yield from Sql(behind)), on_progress))
 
 
 def _calls_of(conn: Conn, answers: Sequence[int]) -> dict[int, str]:
@@ -376,7 +369,7 @@ def _embedded_text(
     conn: Conn, runtime: Runtime, tree: int, key: int, node: ConversationNode, calls: str
 ) -> str:
     """The text to embed for a message: its text, or one line for each message of its history."""
-    history = runtime.get(Indexes).history
+    history = runtime.get(Indexes).settings.history
     if history == 1:
         return with_calls(text_of(node.message), calls)
     unit = read_units(conn, runtime.owner, [key])[0]

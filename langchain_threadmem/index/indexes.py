@@ -158,16 +158,6 @@ class Indexes(Component):
         return self.settings.language
 
     @property
-    def history(self) -> int:
-        """The number of messages in one vector."""
-        return self.settings.history
-
-    @property
-    def chooses_index(self) -> bool:
-        """Whether a small number of vectors may be searched without the index."""
-        return self.settings.chooses_index
-
-    @property
     def lexicon(self) -> str:
         """The name of the watermark of the lexicon."""
         return watermarks.lexicon_of(self.language.name)
@@ -176,7 +166,7 @@ class Indexes(Component):
     def model(self) -> str:
         """The name under which vectors are stored; empty without an embedding model."""
         model = self.runtime.embedder.model
-        return embeddings.with_history(model, self.history) if model else ""
+        return embeddings.with_history(model, self.settings.history) if model else ""
 
     @property
     def keeps_index(self) -> bool:

@@ -53,15 +53,13 @@ class Language:
     asks_when: re.Pattern[str] | None = None
     asks_amount: re.Pattern[str] | None = None
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_stems", {})
-        object.__setattr__(self, "_lock", forking.lock())
-        object.__setattr__(self, "stop_terms", frozenset(map(self.term, self.stop_words)))
-
     stop_terms: frozenset[str] = field(init=False, repr=False)
     """The stems of the stop words."""
-    _stems: dict[str, str] = field(init=False, repr=False)
-    _lock: threading.Lock = field(init=False, repr=False)
+    _stems: dict[str, str] = field(init=False, repr=False, default_factory=dict)
+    _lock: threading.Lock = field(init=False, repr=False, default_factory=forking.lock)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "stop_terms", frozenset(map(self.term, self.stop_words)))
 
     def term(self, word: str) -> str:
         """The stem of a word in lower case, cached; a word of more than 100 letters itself."""

@@ -85,11 +85,6 @@ def dead(conn: Conn, tree_id: int) -> list[int]:
     return [row[0] for row in conn.all(_DEAD, tree_id)]
 
 
-def entries(conn: Conn, tree_id: int) -> list[Entry]:
-    """The entries of a tree in the lexicon."""
-    return [entry for row in conn.all(_ENTERED, tree_id) if (entry := entry_of(row[0], row[1], row[2])).words]
-
-
 def entry_of(key: int, terms: str, speaker: str) -> Entry:
     """The entry of a message in the lexicon; without terms it has no words."""
     words = terms.split()
@@ -107,11 +102,6 @@ def take(conn: Conn, keys: Sequence[int]) -> list[tuple[Entry, int]]:
     return [(entry, length) for entry, length in lengths if entry.words]
 
 
-def remove(conn: Conn, tree_id: int) -> None:
-    """Delete the documents of a tree."""
-    conn.run(_REMOVE, tree_id)
-
-
 def _record(row: tuple[Any, ...]) -> Record:
     key, seq, parent, role, state, terms, traits, speaker, time = row[:9]
     return Record(key, seq, parent, role, state == State.LIVE, Document(terms, traits, speaker, time))
@@ -119,5 +109,7 @@ def _record(row: tuple[Any, ...]) -> Record:
 
 def forget_words(conn: Conn, tree_id: int, owner: str) -> None:
     """Remove a tree from the lexicon, and the documents of its messages."""
-    lexicon.remove(conn, tree_id, owner, entries(conn, tree_id))
-    remove(conn, tree_id)
+    rows = conn.all(_ENTERED, tree_id)
+    entered = [entry for key, terms, speaker in rows if (entry := entry_of(key, terms, speaker)).words]
+    lexicon.remove(conn, tree_id, owner, entered)
+    conn.run(_REMOVE, tree_id)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from sqlalchemy import BigInteger, BindParameter, bindparam, delete, literal_column, select, update
 
@@ -21,8 +21,8 @@ from langchain_threadmem.storage.schema import (
     digest,
     draft,
     embedding,
-    gist,
     graft,
+    mark,
     node,
     profile,
     segment,
@@ -32,24 +32,16 @@ from langchain_threadmem.storage.schema import (
 )
 from langchain_threadmem.storage.statements import Conn, Statement
 from langchain_threadmem.tree import lineage as lineage_sql
+from langchain_threadmem.units.memory import Place
 
 
-class Numbered(Protocol):
-    """The fields of a node that its removal needs."""
-
-    @property
-    def key(self) -> int: ...
-    @property
-    def seq(self) -> int: ...
-
-
-def take_out(conn: Conn, owner: str, tree: int, rows: Sequence[Numbered]) -> None:
+def take_out(conn: Conn, owner: str, tree: int, places: Sequence[Place]) -> None:
     """Remove nodes of a tree from the lexicon and from the stored vectors.
 
     After the transaction, call `drop` to remove the nodes from caches and from the vector index.
     """
     embedded: dict[str, list[int]] = {}
-    seq_of = {row.key: row.seq for row in rows}
+    seq_of = {place.key: place.seq for place in places}
     for key, model in embeddings.models_of(conn, list(seq_of)):
         embedded.setdefault(watermarks.embeddings_of(model), []).append(seq_of[key])
     anywhere = {seq for seqs in embedded.values() for seq in seqs}
@@ -99,20 +91,20 @@ _TREE: BindParameter[int] = bindparam("tree", type_=BigInteger())
 _keys = node_keys.keys_of(_TREE)
 _DERIVED = tuple(
     Statement(delete(table).where(table.c.key.in_(_keys)), "tree")
-    for table in (choice, embedding, gist, summary, unit)
+    for table in (choice, embedding, summary, unit)
 )
-_LET_GO = Statement(
+_CLEAR_PARENTS = Statement(
     update(unit)
     .where(unit.c.parent.in_(select(digest.c.key).where(digest.c.tree == _TREE)))
     .values(parent=None),
     "tree",
 )
-_SUMMARISED = tuple(
-    Statement(delete(table).where(table.c.tree == _TREE), "tree") for table in (digest, draft, profile)
+_OF_TREE = tuple(
+    Statement(delete(table).where(table.c.tree == _TREE), "tree") for table in (digest, draft, profile, mark)
 )
 _NODES = Statement(delete(node).where(node.c.key.in_(_keys)), "tree")
 _PLACES = tuple(Statement(delete(table).where(table.c.tree == _TREE), "tree") for table in (segment, graft))
-_EMPTY = Statement(
+_RESET_TREE = Statement(
     update(tree)
     .where(tree.c.id == _TREE)
     .values(
@@ -132,10 +124,6 @@ def clear(conn: Conn, tree_id: int, owner: str) -> None:
     Units below its summaries are no longer below a summary.
     """
     forget_words(conn, tree_id, owner)
-    for statement in (_LET_GO, *_DERIVED, *_SUMMARISED):
+    for statement in (_CLEAR_PARENTS, *_DERIVED, *_OF_TREE, _NODES, *_PLACES, _RESET_TREE):
         conn.run(statement, tree_id)
-    conn.run(_NODES, tree_id)
-    for statement in (*_PLACES, _EMPTY):
-        conn.run(statement, tree_id)
-    watermarks.clear_tree(conn, tree_id)
     lineage_sql.clear(conn, tree_id)

@@ -22,7 +22,7 @@ import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import numpy as np
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 
 log = logging.getLogger(__package__)
-T = TypeVar("T")
 ADD_AT_ONCE = 100
 """The number of vectors in one call of Chroma, which blocks all other threads for about 50 ms."""
 REMOVE_AT_ONCE = 1000
@@ -175,7 +174,7 @@ class ExactIndex:
         return {key: matrix[row] for key in keys if (row := self.row_of.get(key)) is not None}
 
 
-class Whole:
+class ExactOwnerIndex:
     """The vectors of all trees of an owner in one exact index, and its watermark in each tree."""
 
     def __init__(self, model: str = "") -> None:
@@ -217,50 +216,46 @@ class ChromaIndex:
             self._title, embedding_function=None, configuration={"hnsw": {"space": "cosine"}}
         )
 
-    def _call(self, question: Callable[[Collection], T]) -> T:
+    def _call(self, verb: str, **arguments: Any) -> Any:
         from chromadb.errors import NotFoundError
 
         try:
-            return question(self._collection)
+            return getattr(self._collection, verb)(**arguments)
         except NotFoundError:  # Another process has cleared the index.
             self._collection = self._create()
-            return question(self._collection)
+            return getattr(self._collection, verb)(**arguments)
 
     def add(self, keys: Sequence[int], matrix: NDArray[np.float32]) -> None:
         """Add vectors; a stored key gets the new vector."""
         for start in range(0, len(keys), ADD_AT_ONCE):
             ids = [str(key) for key in keys[start : start + ADD_AT_ONCE]]
-            part = matrix[start : start + ADD_AT_ONCE]
-            self._call(lambda collection: collection.upsert(ids=ids, embeddings=part))  # noqa: B023 - called at once
+            self._call("upsert", ids=ids, embeddings=matrix[start : start + ADD_AT_ONCE])
 
     def remove(self, keys: Sequence[int]) -> None:
         """Drop vectors; unknown keys are ignored."""
         for start in range(0, len(keys), REMOVE_AT_ONCE):
-            ids = [str(key) for key in keys[start : start + REMOVE_AT_ONCE]]
-            self._call(lambda collection: collection.delete(ids=ids))  # noqa: B023 - called at once
+            self._call("delete", ids=[str(key) for key in keys[start : start + REMOVE_AT_ONCE]])
 
     def search(self, vector: NDArray[np.float32], most: int) -> Found:
         """The nearest vectors, by cosine."""
         most = min(most, self.count())
         if most == 0:
             return Found(np.empty(0, np.int64), np.empty(0, np.float32))
-        batch = vector[np.newaxis, :]
         result = self._call(
-            lambda collection: collection.query(query_embeddings=batch, n_results=most, include=["distances"])
+            "query", query_embeddings=vector[np.newaxis, :], n_results=most, include=["distances"]
         )
-        distances = (result["distances"] or [[]])[0]
         return Found(
             np.array([int(key) for key in result["ids"][0]], np.int64),
-            1 - np.array(distances, np.float32),
+            1 - np.array(result["distances"][0], np.float32),
         )
 
     def count(self) -> int:
         """The number of vectors."""
-        return self._call(lambda collection: collection.count())
+        return int(self._call("count"))
 
     def keys(self) -> list[int]:
         """The keys of all vectors."""
-        return [int(key) for key in self._call(lambda collection: collection.get(include=[])["ids"])]
+        return [int(key) for key in self._call("get", include=[])["ids"]]
 
     def clear(self) -> str:
         """Drop all vectors; return the reason why bytes may be left in files, or an empty text.
@@ -271,9 +266,7 @@ class ChromaIndex:
         """
         from chromadb.errors import NotFoundError
 
-        sample = self._call(
-            lambda collection: collection.get(limit=PROBES, include=["embeddings"])["embeddings"]
-        )
+        sample = self._call("get", limit=PROBES, include=["embeddings"])["embeddings"]
         with suppress(NotFoundError):  # Another process may have deleted it.
             self._client.delete_collection(self._title)
         self._collection = self._create()
@@ -284,9 +277,7 @@ class ChromaIndex:
             )
         if not settings.is_persistent:
             return ""
-        probes = (
-            [] if sample is None else [np.asarray(vector, np.float32)[:16].tobytes() for vector in sample]
-        )
+        probes = [np.asarray(vector, np.float32)[:16].tobytes() for vector in sample]
         try:
             return _scrub(Path(settings.persist_directory), probes)
         except (OSError, sqlite3.Error) as error:
@@ -464,6 +455,9 @@ def open_chroma(directory: Path | None) -> tuple[ClientAPI, Claim | None] | None
 
     Args:
         directory: The directory of Chroma; `None` for an index in memory.
+
+    Raises:
+        PersistenceError: The files in the directory are damaged, or the directory cannot be used.
     """
     claim = None
     if _inherited:
@@ -478,6 +472,7 @@ def open_chroma(directory: Path | None) -> tuple[ClientAPI, Claim | None] | None
             )
             return None
     import chromadb
+    from chromadb.api.shared_system_client import SharedSystemClient
     from chromadb.config import Settings
 
     settings = Settings(anonymized_telemetry=False)
@@ -485,10 +480,15 @@ def open_chroma(directory: Path | None) -> tuple[ClientAPI, Claim | None] | None
         if directory is None:
             return chromadb.EphemeralClient(settings), None
         return chromadb.PersistentClient(str(directory), settings), claim
-    except ValueError as error:
+    except Exception as error:  # The errors of Chroma have no common base class.
         if claim is not None:
             claim.release()
-        if "different settings" not in str(error):
-            raise
-        log.warning("%s: searching exactly in SQL instead", error)
-        return None
+        if isinstance(error, ValueError) and "different settings" in str(error):
+            log.warning("%s: searching exactly in SQL instead", error)
+            return None
+        # Chroma caches a client that did not start, and would use it at the next attempt.
+        SharedSystemClient._identifier_to_system.pop(str(directory), None)
+        raise PersistenceError(
+            f"Chroma cannot open the vector directory {str(directory)!r}: {error}; delete it, and the next "
+            "search fills it again, or pass another directory as vectors="
+        ) from error

@@ -41,6 +41,7 @@ _TREE: BindParameter[int] = bindparam("tree", type_=BigInteger())
 _SEQ: BindParameter[int] = bindparam("seq", type_=BigInteger())
 _of_trees = tree.join(segment, segment.c.tree == tree.c.id).join(embedding, node_keys.inside(embedding.c.key))
 _of_nodes = _of_trees.join(node, node.c.key == embedding.c.key)
+_OF_MODEL = (tree.c.owner == bindparam("owner"), embedding.c.model == bindparam("model"))
 _PUT = insert_of(embedding, replace=True)
 _OF_TREE = Statement(
     node_keys.after(
@@ -58,18 +59,10 @@ _OF_TREE = Statement(
 _OF_OWNER = Statement(
     select(node.c.key, node.c.seq, embedding.c.vector)
     .select_from(_of_nodes)
-    .where(
-        tree.c.owner == bindparam("owner"),
-        embedding.c.model == bindparam("model"),
-        recallable,
-        ~tree.c.sealed,
-    )
+    .where(*_OF_MODEL, recallable, ~tree.c.sealed)
     .order_by(node.c.key),
-    "owner",
-    "model",
+    *("owner", "model"),
 )
-
-
 # Nodes are found by their range of keys, as in `nodes.after_marks`.
 _AFTER_MARKS = Statement(
     node_keys.after(
@@ -87,24 +80,12 @@ _AFTER_MARKS = Statement(
     .order_by(tree.c.id, node.c.seq),
     *("trees", "model", "made", "name"),
 )
-_OF = Statement(
-    select(embedding.c.key)
-    .select_from(_of_trees)
-    .where(tree.c.owner == bindparam("owner"), embedding.c.model == bindparam("model")),
-    *("owner", "model"),
-)
+_OF = Statement(select(embedding.c.key).select_from(_of_trees).where(*_OF_MODEL), "owner", "model")
 _COUNT = Statement(
-    select(func.count())
-    .select_from(_of_trees)
-    .where(tree.c.owner == bindparam("owner"), embedding.c.model == bindparam("model"), recallable),
-    *("owner", "model"),
+    select(func.count()).select_from(_of_trees).where(*_OF_MODEL, recallable), "owner", "model"
 )
 _ANY = Statement(
-    select(embedding.c.vector)
-    .select_from(_of_trees)
-    .where(tree.c.owner == bindparam("owner"), embedding.c.model == bindparam("model"))
-    .limit(1),
-    *("owner", "model"),
+    select(embedding.c.vector).select_from(_of_trees).where(*_OF_MODEL).limit(1), "owner", "model"
 )
 _BY_KEYS = Statement(
     select(embedding.c.key, embedding.c.vector).where(
@@ -119,11 +100,9 @@ _MODELS_OF = Statement(
 _DELETE = Statement(delete(embedding).where(within(embedding.c.key, "keys")), "keys")
 _DELETE_OF_TREE = Statement(
     delete(embedding).where(
-        embedding.c.key.in_(node_keys.keys_of(_TREE)),
-        embedding.c.model == bindparam("model"),
+        embedding.c.key.in_(node_keys.keys_of(_TREE)), embedding.c.model == bindparam("model")
     ),
-    "tree",
-    "model",
+    *("tree", "model"),
 )
 _HISTORY = " of "
 """The separator between the name of a model and the number of messages of each vector."""
@@ -147,15 +126,8 @@ def has_history(model: str) -> bool:
 _ENTERED = Statement(
     select(embedding.c.key)
     .select_from(_of_nodes.join(mark, mark.c.tree == tree.c.id))
-    .where(
-        tree.c.owner == bindparam("owner"),
-        embedding.c.model == bindparam("model"),
-        mark.c.name == bindparam("name"),
-        node.c.seq <= mark.c.seq,
-    ),
-    "owner",
-    "model",
-    "name",
+    .where(*_OF_MODEL, mark.c.name == bindparam("name"), node.c.seq <= mark.c.seq),
+    *("owner", "model", "name"),
 )
 
 
@@ -171,11 +143,7 @@ def of(conn: Conn, owner: str, model: str) -> set[int]:
 
 def put(conn: Conn, model: str, keys: Iterable[int], matrix: NDArray[np.float32]) -> None:
     """Store the vectors of nodes."""
-    halves = matrix.astype(np.float16)
-    rows = [(key, model, half.tobytes()) for key, half in zip(keys, halves, strict=True)]
-    if (seal := conn.seal) is not None:
-        rows = [(key, model, seal.vector(half)) for key, model, half in rows]
-    conn.many(_PUT, rows)
+    conn.many(_PUT, [(key, model, stored(conn, vector)) for key, vector in zip(keys, matrix, strict=True)])
 
 
 def since(conn: Conn, tree_id: int, model: str, seq: int = 0, most: int = EVERYTHING) -> Vectors:
@@ -212,18 +180,24 @@ def count(conn: Conn, owner: str, model: str) -> int:
 def dimensions(conn: Conn, owner: str, model: str) -> int | None:
     """The dimensions of the vectors of a model; `None` if the owner has no vectors."""
     row = conn.one(_ANY, owner, model)
-    return None if row is None else len(_opened(conn, row[0])) // 2
+    return None if row is None else len(opened(conn, row[0])) // 2
 
 
 def by_keys(conn: Conn, model: str, keys: Sequence[int]) -> dict[int, NDArray[np.float32]]:
     """The vectors of nodes; nodes without a vector are omitted."""
     rows = conn.all(_BY_KEYS, json.dumps(keys), model) if keys else []
-    opened = ((row[0], _opened(conn, row[1])) for row in rows)
-    return {key: np.frombuffer(half, np.float16).astype(np.float32) for key, half in opened if half}
+    halves = ((row[0], opened(conn, row[1])) for row in rows)
+    return {key: np.frombuffer(half, np.float16).astype(np.float32) for key, half in halves if half}
 
 
-def _opened(conn: Conn, value: bytes) -> bytes:
-    """A stored vector; empty if it cannot be decrypted: its message is then found by words alone."""
+def stored(conn: Conn, vector: NDArray[np.float32]) -> bytes:
+    """A vector as float16 bytes; encrypted if the database is."""
+    half = vector.astype(np.float16).tobytes()
+    return half if conn.seal is None else conn.seal.vector(half)
+
+
+def opened(conn: Conn, value: bytes) -> bytes:
+    """The float16 bytes of a stored vector; empty if they cannot be decrypted."""
     try:
         return bytes(value) if conn.seal is None else conn.seal.open_vector(bytes(value))
     except EncryptionError:
@@ -246,7 +220,7 @@ def delete_of_tree(conn: Conn, tree_id: int, model: str) -> None:
 
 
 def _vectors(conn: Conn, rows: list[tuple[int, int, bytes]]) -> Vectors:
-    halves = [_opened(conn, row[2]) for row in rows]
+    halves = [opened(conn, row[2]) for row in rows]
     rows = [row for row, half in zip(rows, halves, strict=True) if half]
     if not rows:
         return NONE

@@ -39,11 +39,10 @@ class Reached(NamedTuple):
 
 
 _GET = Statement(
-    select(mark.c.seq, mark.c.documents, mark.c.words).where(
+    select(*mark.c[Watermark._fields]).where(
         mark.c.tree == bindparam("tree"), mark.c.name == bindparam("name")
     ),
-    "tree",
-    "name",
+    *("tree", "name"),
 )
 _TOTAL = Statement(
     select(func.sum(mark.c.documents), func.sum(mark.c.words))
@@ -53,53 +52,33 @@ _TOTAL = Statement(
     "name",
 )
 _SET = insert_of(mark, replace=True)
+# Encrypted messages are in no index outside of their conversation.
+_INDEXED = (tree.c.owner == bindparam("owner"), recallable, ~tree.c.sealed)
+_NAMED = (mark.c.tree == tree.c.id) & (mark.c.name == bindparam("name"))
+_reached_seq = func.coalesce(mark.c.seq, 0)
 _last = node_keys.newest(tree.c.id, "seq")
-_BEHIND = Statement(
-    select(tree.c.id, _last - func.coalesce(mark.c.seq, 0))
-    .outerjoin(mark, (mark.c.tree == tree.c.id) & (mark.c.name == bindparam("name")))
-    .where(
-        tree.c.owner == bindparam("owner"),
-        recallable,
-        func.coalesce(mark.c.seq, 0) < _last,
-        ~tree.c.sealed,  # Encrypted messages are in no index outside of their conversation.
-    )
-    .order_by(tree.c.id),
-    "name",
-    "owner",
-)
-
-
-_MISSING_IN = Statement(
-    select(tree.c.id, _last - func.coalesce(mark.c.seq, 0))
-    .outerjoin(mark, (mark.c.tree == tree.c.id) & (mark.c.name == bindparam("name")))
-    .where(within(tree.c.id, "trees"), func.coalesce(mark.c.seq, 0) < _last),
-    *("name", "trees"),
-)
+_missing = select(tree.c.id, _last - _reached_seq).outerjoin(mark, _NAMED).where(_reached_seq < _last)
+_MISSING = Statement(_missing.where(*_INDEXED).order_by(tree.c.id), "name", "owner")
+_MISSING_IN = Statement(_missing.where(within(tree.c.id, "trees")), "name", "trees")
 _REACHED = Statement(
-    select(tree.c.id, tree.c.epoch, *mark.c["seq", "documents", "words"])
-    .join(mark, mark.c.tree == tree.c.id)
-    .where(tree.c.owner == bindparam("owner"), mark.c.name == bindparam("name"), recallable, ~tree.c.sealed)
+    select(tree.c.id, tree.c.epoch, *mark.c[Watermark._fields])
+    .join(mark, _NAMED)
+    .where(*_INDEXED)
     .order_by(tree.c.id),
-    "owner",
-    "name",
+    *("name", "owner"),
 )
 _upper = mark.alias("made")
 _LACKING = Statement(
     select(tree.c.id, _upper.c.documents - func.coalesce(mark.c.documents, 0))
     .join(_upper, (_upper.c.tree == tree.c.id) & (_upper.c.name == bindparam("made")))
-    .outerjoin(mark, (mark.c.tree == tree.c.id) & (mark.c.name == bindparam("name")))
-    .where(
-        tree.c.owner == bindparam("owner"),
-        recallable,
-        func.coalesce(mark.c.seq, 0) < _upper.c.seq,
-        ~tree.c.sealed,
-    )
+    .outerjoin(mark, _NAMED)
+    .where(_reached_seq < _upper.c.seq, *_INDEXED)
     .order_by(tree.c.id),
     *("made", "name", "owner"),
 )
 _OF_TREES = Statement(
     select(tree.c.id, tree.c.epoch, *(func.coalesce(mark.c[column], 0) for column in Watermark._fields))
-    .outerjoin(mark, (mark.c.tree == tree.c.id) & (mark.c.name == bindparam("name")))
+    .outerjoin(mark, _NAMED)
     .where(within(tree.c.id, "trees")),
     *("name", "trees"),
 )
@@ -132,12 +111,11 @@ _CLEAR = Statement(
     "name",
 )
 _OF_TREE = Statement(
-    select(*mark.c["name", "seq", "documents", "words"]).where(mark.c.tree == bindparam("tree")), "tree"
+    select(mark.c.name, *mark.c[Watermark._fields]).where(mark.c.tree == bindparam("tree")), "tree"
 )
 _DROP = Statement(
     delete(mark).where(mark.c.tree == bindparam("tree"), mark.c.name == bindparam("name")), "tree", "name"
 )
-_CLEAR_TREE = Statement(delete(mark).where(mark.c.tree == bindparam("tree")), "tree")
 
 
 def is_lexicon(name: str) -> bool:
@@ -210,7 +188,7 @@ def of_trees(conn: Conn, name: str, trees: Collection[int]) -> dict[int, Reached
 
 def missing(conn: Conn, owner: str, name: str) -> dict[int, int]:
     """The approximate number of nodes above the watermark of an index, by tree of an owner."""
-    return {row[0]: row[1] for row in conn.all(_BEHIND, name, owner)}
+    return {row[0]: row[1] for row in conn.all(_MISSING, name, owner)}
 
 
 def missing_in(conn: Conn, name: str, trees: Collection[int]) -> dict[int, int]:
@@ -225,7 +203,7 @@ def lacking(conn: Conn, owner: str, model: str, name: str) -> dict[int, int]:
 
 def reached(conn: Conn, owner: str, name: str) -> dict[int, Reached]:
     """The watermarks of an index, by tree of an owner."""
-    return {row[0]: Reached(row[1], Watermark(*row[2:])) for row in conn.all(_REACHED, owner, name)}
+    return {row[0]: Reached(row[1], Watermark(*row[2:])) for row in conn.all(_REACHED, name, owner)}
 
 
 def clear(conn: Conn, owner: str, name: str) -> None:
@@ -236,8 +214,3 @@ def clear(conn: Conn, owner: str, name: str) -> None:
 def drop(conn: Conn, tree_id: int, name: str) -> None:
     """Delete the watermark of an index in a tree."""
     conn.run(_DROP, tree_id, name)
-
-
-def clear_tree(conn: Conn, tree_id: int) -> None:
-    """Delete the watermarks of all indexes in a tree."""
-    conn.run(_CLEAR_TREE, tree_id)

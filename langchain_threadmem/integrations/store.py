@@ -132,7 +132,7 @@ class ThreadMemStore(SystemIntegration, BaseStore):
             EmbeddingError: A text could not be embedded.
             PersistenceError: The database could not be read or written.
         """
-        return store_verbs.batch(self._context, ops)
+        return store_verbs.batch(self._context, list(ops))
 
     abatch = averb(batch)
 

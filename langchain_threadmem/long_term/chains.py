@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
@@ -11,7 +12,6 @@ from numpy.typing import NDArray
 from langchain_threadmem.engine.flow import Call, Flow, Sql
 from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.long_term.external import ExternalCollection
-from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.units import queries as unit_queries
 from langchain_threadmem.units.queries import read_units
 from langchain_threadmem.units.unit import MemoryUnit
@@ -44,6 +44,8 @@ class UnitHit(NamedTuple):
 def linked(hits: Sequence[MemoryUnit]) -> list[list[MemoryUnit]]:
     """Hits as chains of consecutive messages, oldest first; the chains are in the order of their best hits.
 
+    Each hit is in one chain, even if the links of the messages of an external collection disagree.
+
     Example:
         >>> first, second = MemoryUnit("a", "", next_id="b"), MemoryUnit("b", "", pre_id="a", next_id="c")
         >>> other = MemoryUnit("x", "")
@@ -56,16 +58,15 @@ def linked(hits: Sequence[MemoryUnit]) -> list[list[MemoryUnit]]:
     for unit in hits:
         if unit.id in placed:
             continue
-        first = unit
-        chain_ids = {first.id}
-        while (before := by_id.get(first.pre_id or "")) is not None and before.id not in chain_ids:
-            first = before
-            chain_ids.add(first.id)
-        chain = [first]
-        while (after := by_id.get(chain[-1].next_id or "")) is not None and after not in chain:
+        placed.add(unit.id)
+        chain = deque([unit])
+        while (before := by_id.get(chain[0].pre_id or "")) is not None and before.id not in placed:
+            chain.appendleft(before)
+            placed.add(before.id)
+        while (after := by_id.get(chain[-1].next_id or "")) is not None and after.id not in placed:
             chain.append(after)
-        placed |= {link.id for link in chain}
-        chains.append(chain)
+            placed.add(after.id)
+        chains.append(list(chain))
     return chains
 
 
@@ -117,7 +118,9 @@ def _neighbours(
     keys = [hit.key for hit in ends if hit.collection is None and isinstance(hit.key, int)]
     pairs: list[tuple[str | None, MemoryUnit]] = []
     if keys:
-        units = yield from Sql(lambda conn: _around(conn, runtime.owner, keys))
+        units = yield from Sql(
+            lambda conn: read_units(conn, runtime.owner, unit_queries.neighbours(conn, keys))
+        )
         pairs += [(None, unit) for unit in units]
     for collection in {hit.collection for hit in ends}:
         if collection is not None:
@@ -131,7 +134,3 @@ def _neighbours(
             units = yield from Call(lambda: collection.named(ids))  # noqa: B023 - driven before the next turn
             pairs += [(collection.name, unit) for unit in units]
     return {(name, unit.group_id, unit.id): unit for name, unit in pairs}
-
-
-def _around(conn: Conn, owner: str, keys: Sequence[int]) -> list[MemoryUnit]:
-    return read_units(conn, owner, unit_queries.neighbours(conn, keys))

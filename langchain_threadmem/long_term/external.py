@@ -84,7 +84,7 @@ class ExternalCollection:
         lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
         matrix = np.divide(matrix, lengths, out=np.zeros_like(matrix), where=lengths > 0)
         similarity = matrix @ vector
-        units = self._units(result["ids"][0], result["documents"], result["metadatas"], 0)
+        units = self._units(*(result[name] and result[name][0] for name in ("ids", "documents", "metadatas")))
         order = np.argsort(-similarity, kind="stable")
         return [ExternalUnit(units[n], matrix[n], float(similarity[n])) for n in order[:most]]
 
@@ -123,11 +123,7 @@ class ExternalCollection:
                 f"the external collection {self.name!r} cannot be read: {error}; check that it exists"
             ) from error
 
-    def _units(
-        self, ids: Sequence[str], texts: Any, metadatas: Any, row: int | None = None
-    ) -> list[MemoryUnit]:
-        if row is not None:
-            texts, metadatas = texts and texts[row], metadatas and metadatas[row]
+    def _units(self, ids: Sequence[str], texts: Any, metadatas: Any) -> list[MemoryUnit]:
         texts, metadatas = texts or [None] * len(ids), metadatas or [None] * len(ids)
         return [
             self._unit(id, text or "", dict(metadata or {}))

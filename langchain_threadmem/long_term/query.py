@@ -23,7 +23,7 @@ from langchain_threadmem.filters.conditions import Condition, FieldFilter, Kind,
 from langchain_threadmem.index.embed import embed
 from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.long_term.chains import UnitHit, chains_of
-from langchain_threadmem.long_term.sessions import LATEST, switch
+from langchain_threadmem.long_term.sessions import LATEST, resume, switch
 from langchain_threadmem.long_term.short_term import ShortTermMemory
 from langchain_threadmem.long_term.sources import (
     ExternalSource,
@@ -305,11 +305,8 @@ def enable(runtime: Runtime, capacity: int, restore: str | None) -> Flow[None]:
 
 def _restored(runtime: Runtime, session: str, capacity: int) -> Flow[list[tuple[int, MemoryUnit]]]:
     owner = runtime.owner
-    if session == LATEST:
-        latest = yield from Sql(lambda conn: trees.latest(conn, owner))
-        if latest is None:
-            return []
-        session = latest
+    if session == LATEST and (yield from resume(runtime, session)) is None:
+        return []
     name = yield from switch(runtime, session)
 
     def read(conn: Conn) -> list[tuple[int, MemoryUnit]]:

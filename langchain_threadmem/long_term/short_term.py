@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,18 +26,12 @@ from langchain_threadmem.index.documents import Document, Record
 from langchain_threadmem.index.vector_index import check_dimensions
 from langchain_threadmem.recall.postings import Postings
 from langchain_threadmem.recall.question import Question
+from langchain_threadmem.recall.results import Why
 from langchain_threadmem.recall.scoring import alone, parts_alone
-from langchain_threadmem.recall.search import Range
+from langchain_threadmem.recall.search import Hit, Range
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
-
-
-class Hit(NamedTuple, Generic[K]):
-    """A unit that matches a query, and its score."""
-
-    key: K
-    score: float
 
 
 @dataclass(slots=True)
@@ -66,8 +60,8 @@ class ShortTermMemory(LruCache[K, _Entry[V]], Generic[K, V]):
         >>> for number, text in enumerate(["rye bread", "read a file", "warm dough"]):
         ...     memory.add(number, text)
         >>> memory.fill({1: np.array([1, 0], np.float32), 2: np.array([0, 1], np.float32)})
-        >>> memory.search(np.array([1, 0], np.float32), 1, (0.5, None))
-        [Hit(key=1, score=1.0)]
+        >>> [(hit.key, hit.score) for hit in memory.search(np.array([1, 0], np.float32), 1, (0.5, None))]
+        [(1, 1.0)]
         >>> list(memory)
         [2, 1]
     """
@@ -141,7 +135,11 @@ class ShortTermMemory(LruCache[K, _Entry[V]], Generic[K, V]):
             scores = self._matrix[: len(self._keys)] @ vector
             rows = np.flatnonzero(_inside(scores, within))
             order = rows[np.argsort(-scores[rows], kind="stable")]
-            ranked = (Hit(key, float(scores[row])) for row in order if (key := self._keys[row]) is not None)
+            ranked = (
+                Hit(key, cosine, Why(similarity=cosine))
+                for row, cosine in zip(order.tolist(), scores[order].tolist(), strict=True)
+                if (key := self._keys[row]) is not None
+            )
             return self._used(ranked, most, condition)
 
     def match(
@@ -166,7 +164,10 @@ class ShortTermMemory(LruCache[K, _Entry[V]], Generic[K, V]):
             scores = alone(parts)
             rows = np.flatnonzero((parts.own > 0) & postings.rows["live"])
             order = rows[np.argsort(-scores[rows], kind="stable")]
-            ranked = (Hit(self._lines[row], float(scores[row])) for row in order)
+            ranked = (
+                Hit(self._lines[row], score, Why(lexical=score))
+                for row, score in zip(order.tolist(), scores[order].tolist(), strict=True)
+            )
             return self._used(ranked, most, condition)
 
     def _read(self, document_of: Callable[[V], Document]) -> None:
@@ -235,9 +236,4 @@ def _checked(capacity: int) -> int:
 
 def _inside(scores: NDArray[np.float32], within: Range) -> NDArray[np.bool_]:
     low, high = within
-    inside = np.ones(len(scores), np.bool_)
-    if low is not None:
-        inside &= scores >= low
-    if high is not None:
-        inside &= scores <= high
-    return inside
+    return (scores >= (-np.inf if low is None else low)) & (scores <= (np.inf if high is None else high))

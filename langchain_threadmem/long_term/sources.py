@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
@@ -85,6 +86,7 @@ class Query(NamedTuple):
     within: Range
 
 
+@dataclass(frozen=True)
 class LongTermSource:
     """All messages and summaries of an owner.
 
@@ -99,34 +101,27 @@ class LongTermSource:
         index: The index over all vectors; `None` to search SQL.
     """
 
-    def __init__(
-        self,
-        runtime: Runtime,
-        query: Query,
-        only: Sequence[int] | None,
-        index: VectorIndex | ExactIndex | None,
-    ) -> None:
-        self._runtime = runtime
-        self._query = query
-        self._only = only
-        self._index = index
+    runtime: Runtime
+    query: Query
+    only: Sequence[int] | None
+    index: VectorIndex | ExactIndex | None
 
     def candidates(self, most: int, growth: int) -> Flow[Candidates[int]]:
         count = growth * max(FEWEST_CANDIDATES, 4 * most)
-        if self._query.text is None:
+        if self.query.text is None:
             return (yield from self._by_vector(count))
-        return (yield from self._by_text(self._query.text, count))
+        return (yield from self._by_text(self.query.text, count))
 
     def _by_text(self, text: str, count: int) -> Flow[Candidates[int]]:
-        runtime, only, filtered = self._runtime, self._only, self._query.condition is not None
-        vector = NO_VECTOR if self._query.vector is None else self._query.vector
+        runtime, only, filtered = self.runtime, self.only, self.query.condition is not None
+        vector = NO_VECTOR if self.query.vector is None else self.query.vector
         # Without a filter, the newest units of each word suffice.
         each = max(lexicon.MOST_PER_WORD, count) if filtered else lexicon.MOST_PER_WORD
         now = time.time()
         suggested = yield from Sql(lambda conn: by_words(conn, runtime, None, text, count, now, each))
         near: dict[int, float] | None = {} if vector.size else None
         if vector.size and only is None:
-            near = yield from nearest(runtime, self._index, vector, count)
+            near = yield from nearest(runtime, self.index, vector, count)
         options = RecallOptions(len(only or ()) + 2 * count, "owner")
         query = PreparedQuery(text, vector, near)
         result = yield from scored(runtime, None, query, suggested, options, now, only, singles=filtered)
@@ -134,7 +129,7 @@ class LongTermSource:
         return Candidates(result.hits, only is not None or (fewer and self._is_past(near, count)))
 
     def _by_vector(self, count: int) -> Flow[Candidates[int]]:
-        runtime, only, vector = self._runtime, self._only, self._query.vector
+        runtime, only, vector = self.runtime, self.only, self.query.vector
         assert vector is not None
         if only is not None:
             model = runtime.get(Indexes).model
@@ -143,18 +138,18 @@ class LongTermSource:
                 check_dimensions(vector, len(stored))
             near = {key: float(stored @ vector) for key, stored in vector_of.items()}
         else:
-            near = yield from nearest(runtime, self._index, vector, count)
+            near = yield from nearest(runtime, self.index, vector, count)
         hits = [Hit(key, cosine, Why(similarity=cosine)) for key, cosine in near.items()]
         return Candidates(hits, only is not None or self._is_past(near, count))
 
     def _is_past(self, near: Mapping[int, float] | None, count: int) -> bool:
         """Whether no further unit can be a hit, by the cosines of the nearest units."""
-        low = self._query.within[0]
+        low = self.query.within[0]
         return not near or len(near) < count or (low is not None and min(near.values()) < low)
 
     def read(self, hits: Sequence[Hit[int]]) -> Flow[Mapping[int, MemoryUnit]]:
-        keys, condition = [hit.key for hit in hits], self._query.condition
-        return (yield from Sql(lambda conn: _present(conn, self._runtime.owner, keys, condition)))
+        keys, condition = [hit.key for hit in hits], self.query.condition
+        return (yield from Sql(lambda conn: _present(conn, self.runtime.owner, keys, condition)))
 
 
 def long_term_source(runtime: Runtime, query: Query) -> Flow[LongTermSource]:
@@ -175,34 +170,32 @@ def _present(
     return dict(zip(ordered, read_units(conn, owner, ordered), strict=True))
 
 
+@dataclass(frozen=True)
 class ShortTermSource:
     """The units in short-term memory, searched by vectors, or by words without vectors.
 
     Hits are read from storage again.
     """
 
-    def __init__(self, runtime: Runtime, short: ShortTermMemory[Hashable, MemoryUnit], query: Query) -> None:
-        self._runtime = runtime
-        self._short = short
-        self._query = query
+    runtime: Runtime
+    short: ShortTermMemory[Hashable, MemoryUnit]
+    query: Query
 
     def candidates(self, most: int, growth: int) -> Flow[Candidates[Hashable]]:
         """The best units; a second request replaces units that were changed or removed."""
-        text, vector, condition, within = self._query
+        text, vector, condition, within = self.query
         if vector is None:
-            language = self._runtime.get(Indexes).language
+            language = self.runtime.get(Indexes).language
             document_of = partial(document_of_unit, language=language)
             words = question_of(text or "", language)
-            ranked = self._short.match(words, most, document_of, condition)
-            hits = [Hit(hit.key, hit.score, Why(lexical=hit.score)) for hit in ranked]
+            hits = self.short.match(words, most, document_of, condition)
         else:
             yield from self._fill()
-            ranked = self._short.search(vector, most, within, condition)
-            hits = [Hit(hit.key, hit.score, Why(similarity=hit.score)) for hit in ranked]
+            hits = self.short.search(vector, most, within, condition)
         return Candidates(hits, complete=len(hits) < most)
 
     def read(self, hits: Sequence[Hit[Hashable]]) -> Flow[Mapping[Hashable, MemoryUnit]]:
-        short, owner = self._short, self._runtime.owner
+        short, owner = self.short, self.runtime.owner
         keys = [hit.key for hit in hits if isinstance(hit.key, int)]
         units = yield from Sql(lambda conn: _present(conn, owner, keys))
         for key in keys:
@@ -214,14 +207,14 @@ class ShortTermSource:
 
     def _fill(self) -> Flow[None]:
         """Add stored or new vectors to units without a vector."""
-        short, model = self._short, self._runtime.get(Indexes).model
+        short, model = self.short, self.runtime.get(Indexes).model
         keys = [key for key in short.bare() if isinstance(key, int)]
         if keys and model:
             vector_of = yield from Sql(lambda conn: vectors.by_keys(conn, model, keys))
             short.fill({key: vector_of[key] for key in vector_of})
         missing = [(key, unit) for key in short.bare() if (unit := short.unit(key)) is not None]
         if missing and model:
-            embedded = yield from embed(self._runtime, [unit.content for _, unit in missing])
+            embedded = yield from embed(self.runtime, [unit.content for _, unit in missing])
             short.fill({key: vector for (key, _), vector in zip(missing, embedded, strict=True)})
 
 

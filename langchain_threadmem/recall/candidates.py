@@ -78,7 +78,7 @@ def by_words(
     average = indexed.words / max(indexed.documents, 1)
     figures = Figures(indexed.documents, average, average, frequency)
     weights = [rarity(indexed.documents, frequency[term]) for term in question.terms]
-    keys, windows = likely_keys(lists, weights, most, POSITION_BITS)
+    keys, windows = likely_keys(lists, weights, most)
     cut = any(len(keys) >= each for keys in lists)
     return Suggestions(question, figures, keys, windows, cut)
 

@@ -13,6 +13,7 @@ from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.summaries import queries as summary_queries
 from langchain_threadmem.tree import grafts, nodes, trees
+from langchain_threadmem.units import memory
 
 
 class PostingsCache(TreeCache[Postings]):
@@ -76,10 +77,11 @@ def summary_index_of(runtime: Runtime, tree: int) -> Flow[SummaryIndex]:
 
 
 def records_of(conn: Conn, runtime: Runtime, tree: int, last: int) -> list[Record]:
-    """The documents of a tree's nodes numbered above `last`."""
+    """The documents of a tree's nodes numbered above `last`, without forgotten nodes."""
     if runtime.indexes_words:
         return document_queries.since(conn, tree, last)
-    rows = nodes.since(conn, tree, last)
+    absent = memory.absent(conn, tree, last)
+    rows = [row for row in nodes.since(conn, tree, last) if row.key not in absent]
     return [
         Record(row.key, row.seq, row.parent, row.role, row.state == State.LIVE, document)
         for row, (_, document) in zip(rows, documents_of(runtime, rows), strict=True)

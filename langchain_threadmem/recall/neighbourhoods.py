@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from langchain_threadmem.recall.postings import REACH, Floats
 from langchain_threadmem.recall.weights import PEOPLE
+from langchain_threadmem.storage.schema import POSITION_BITS
 
 Keys = NDArray[np.int64]
 FINE = 1 << 18
@@ -23,20 +24,18 @@ OWN = (REACH + 1) * PEOPLE["own"][1] / PEOPLE["window"][1]
 """The additional weight of a term in the message itself; a term `REACH` messages away has the weight 1."""
 
 
-def likely_keys(
-    lists: Sequence[Keys], weights: Sequence[float], most: int, position_bits: int
-) -> tuple[Keys, Floats]:
+def likely_keys(lists: Sequence[Keys], weights: Sequence[float], most: int) -> tuple[Keys, Floats]:
     """The keys with the highest values, in no order, with the lexical scores of their neighbourhoods.
+
+    Messages of different segments are not neighbours.
 
     Args:
         lists: For each term, the keys of the messages that contain it.
         weights: The weight of each term.
         most: The maximum number of keys.
-        position_bits: The number of low bits of a key that are its position in its segment. Messages of
-            different segments are not neighbours.
 
     Example:
-        >>> keys, scores = likely_keys([np.array([40, 41]), np.array([70])], [1.0, 1.0], 2, 24)
+        >>> keys, scores = likely_keys([np.array([40, 41]), np.array([70])], [1.0, 1.0], 2)
         >>> sorted(keys.tolist()), scores.round(2).tolist()
         ([40, 41], [0.94, 0.94])
     """
@@ -68,7 +67,7 @@ def likely_keys(
     after = np.clip(before + 1, None, len(places) - 1)
     nearer = np.where(np.abs(places[after] - best) < np.abs(places[before] - best), after, before)
     candidates = with_term[nearer] + (best - places[nearer])
-    inside = candidates >> position_bits == with_term[nearer] >> position_bits
+    inside = candidates >> POSITION_BITS == with_term[nearer] >> POSITION_BITS
     return candidates[inside], windows[best[inside]] / (FINE * (REACH + 1))
 
 

@@ -114,7 +114,7 @@ class RecallOptions:
             raise InputError(f"speaker={self.speaker!r} is not a name; pass the name of one person")
         if self.role is not None:
             check_one_of("role", self.role, ROLES)
-        _ranks(self.rank)
+        object.__setattr__(self, "rank", _ranks(self.rank))  # An iterator can be read only once.
         for name in ("since", "until"):
             value = getattr(self, name)
             if value is not None and not isinstance(value, datetime):

@@ -23,7 +23,6 @@ from langchain_threadmem.recall.unfold import key_of_hit, leaves
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import nodes
 from langchain_threadmem.tree.conversation import Conversation
-from langchain_threadmem.tree.node import ConversationNode
 from langchain_threadmem.tree.nodes import NodeRow
 from langchain_threadmem.tree.rows import nodes_of
 
@@ -84,7 +83,7 @@ def packed(
                 for member in turn
                 if member.key not in packed_keys and not _is_shown(member, name, conversation, shown)
             ]
-            cost = _tokens(new)
+            cost = count_tokens([node.message for node in nodes_of(new)])
             if (
                 cost > budget
                 or (n and len(turn) > limit)
@@ -158,8 +157,3 @@ def _turns(above: Sequence[NodeRow], below: Sequence[NodeRow]) -> list[list[Node
 
 def _is_shown(row: NodeRow, name: str, conversation: Conversation, shown: Collection[str | None]) -> bool:
     return name == conversation.name and row.message in shown
-
-
-def _tokens(rows: Sequence[NodeRow]) -> int:
-    nodes: Sequence[ConversationNode] = nodes_of(rows)
-    return count_tokens([node.message for node in nodes])

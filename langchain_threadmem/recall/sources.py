@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -130,6 +131,7 @@ def _searched(conn: Conn, tree: int, options: RecallOptions) -> list[int]:
     return [tree] if summaries is None or not options.ranks - {0} else [tree, summaries]
 
 
+@dataclass(frozen=True)
 class MemorySource:
     """The messages and summaries of a conversation, or of all conversations of an owner.
 
@@ -140,17 +142,14 @@ class MemorySource:
         options: The conditions.
     """
 
-    def __init__(
-        self, runtime: Runtime, tree: int | None, query: PreparedQuery, options: RecallOptions
-    ) -> None:
-        self._runtime = runtime
-        self._tree = tree
-        self._query = query
-        self._options = options
+    runtime: Runtime
+    tree: int | None
+    query: PreparedQuery
+    options: RecallOptions
 
     def candidates(self, most: int, growth: int) -> Flow[Candidates[int]]:
         """The best messages and summaries that the options allow."""
-        runtime, tree, query, options = self._runtime, self._tree, self._query, self._options
+        runtime, tree, query, options = self.runtime, self.tree, self.query, self.options
         if tree is None:
             return Candidates((yield from _by_indexes(runtime, None, query, options)).hits, complete=True)
         size, summaries = yield from Sql(lambda conn: trees.extent(conn, tree))
@@ -163,9 +162,9 @@ class MemorySource:
 
     def read(self, hits: Sequence[Hit[int]]) -> Flow[Mapping[int, object]]:
         """The fields of `filters`; `None` without filters."""
-        if self._options.condition is None:
+        if self.options.condition is None:
             return {hit.key: None for hit in hits}
-        recollection_of = yield from recollections(self._runtime, hits, 0)
+        recollection_of = yield from recollections(self.runtime, hits, 0)
         return {key: _fields(recollection) for key, recollection in recollection_of.items()}
 
 
@@ -199,11 +198,12 @@ def _by_postings(runtime: Runtime, tree: int, query: PreparedQuery, options: Rec
             question = question_of(query.text, language, postings.names, newest, now)
             cosine = None
             _, seqs, matrix = NONE if exact is None else exact.vectors
-            if len(seqs):
+            if len(seqs) and len(rows):
                 cosine = np.full(len(rows), np.nan)
-                at = np.searchsorted(rows["seq"], seqs)
-                inside = at < len(rows)
-                cosine[at[inside]] = (matrix @ query.vector)[inside]
+                at = np.searchsorted(rows["seq"], seqs).clip(max=len(rows) - 1)
+                # A message with a vector may be new, or another process has forgotten it.
+                known = rows["seq"][at] == seqs
+                cosine[at[known]] = (matrix @ query.vector)[known]
             figures = postings.figures(question.terms)
             parts = parts_of(postings, question, figures, cosine)
             allowed = options.allowed(postings)
@@ -431,8 +431,8 @@ def _best(
     place = np.full(len(total), -1)
     place[chosen] = np.arange(len(chosen))
     for term in sorted(question.terms, key=lambda term: figures.frequency[term]):
-        rows_ = place[postings.holding(term)]
-        for n in rows_[rows_ >= 0].tolist():
+        places = place[postings.holding(term)]
+        for n in places[places >= 0].tolist():
             shared[n].append(question.terms[term])
     columns = (
         postings.rows["key"],
@@ -444,10 +444,9 @@ def _best(
         postings.rows["speaker"],
     )
     rows = zip(*(column[chosen].tolist() for column in columns), strict=True)
-    cosines = [None] * len(chosen) if parts.cosine is None else parts.cosine[chosen].tolist()
     cosines = [
-        cosine if has_vector else None
-        for cosine, has_vector in zip(cosines, parts.has_vector[chosen], strict=True)
+        float(parts.cosine[row]) if parts.cosine is not None and parts.has_vector[row] else None
+        for row in chosen
     ]
     names = postings.speakers
     return [

@@ -181,14 +181,14 @@ def retrieve(
         raise InputError(f"order={order!r} is neither 'chronological' nor 'relevance'")
     if fallback not in ("nothing", "recent"):
         raise InputError(f"fallback={fallback!r} is neither 'nothing' nor 'recent'")
-    depth = depth_of(conversation, context_depth)
+    depth, options = depth_of(conversation, context_depth), RecallOptions(n_results, rank=0)
     if linear:
         return (yield from recent(conversation, n_results))
 
     def read_hits(hits: Sequence[Hit[int]]) -> Flow[list[BaseMessage]]:
         return (yield from _context(conversation, hits, depth, order))
 
-    messages = yield from _results(conversation, query, RecallOptions(n_results, rank=0), read_hits)
+    messages = yield from _results(conversation, query, options, read_hits)
     return messages or ((yield from recent(conversation, n_results)) if fallback == "recent" else [])
 
 
@@ -216,12 +216,7 @@ def recent(conversation: Conversation, n_results: int) -> Flow[list[BaseMessage]
     """The last messages of the active thread, oldest first, without system messages.
 
     If the first message is a tool result, the messages from its call on are added.
-
-    Raises:
-        InputError: `n_results` is negative.
     """
-    if n_results < 0:
-        raise InputError(f"n_results={n_results!r} is negative; pass a number of messages")
     tree = yield from tree_of(conversation)
 
     def read_rows(conn: Conn) -> list[NodeRow]:

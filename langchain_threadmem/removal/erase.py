@@ -23,7 +23,7 @@ from langchain_threadmem.index import removal as index_removal
 from langchain_threadmem.index.catch_up import OwnerVectors, empty
 from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.index.removal import take_out
-from langchain_threadmem.index.vector_index import ClearableIndex
+from langchain_threadmem.index.vector_index import ClearableIndex, VectorIndex
 from langchain_threadmem.messages.ids import check_name
 from langchain_threadmem.messages.tool_pairs import with_results_below
 from langchain_threadmem.removal import purging, tables
@@ -31,6 +31,7 @@ from langchain_threadmem.storage.schema import SUMMARIES
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.summaries import queries as summary_queries
 from langchain_threadmem.tree import nodes, trees
+from langchain_threadmem.units import memory
 from langchain_threadmem.units.visits import Visits
 
 _NOT_OPEN = "the vector index: another process has it open, or it cannot be opened from here"
@@ -160,11 +161,10 @@ def _take_from_index(runtime: Runtime, model: str, keys: Sequence[int]) -> Flow[
         The number of removed vectors, the reason why their bytes may remain, and a sentence about vectors
         that remain; empty texts if there are none.
     """
-    index = yield from Call(lambda: runtime.get(Indexes).index_of(model))
+    index, reason = yield from _open_index(runtime, model)
     if index is None:
-        return 0, _NOT_OPEN, ""
+        return 0, reason, ""
     stored = yield from Call(lambda: set(index.keys()).intersection(keys))
-    reason = ""
     if isinstance(index, ClearableIndex):
         reason = yield from empty(index, runtime.owner)
     elif stored:
@@ -173,6 +173,17 @@ def _take_from_index(runtime: Runtime, model: str, keys: Sequence[int]) -> Flow[
     remaining = (yield from Call(lambda: stored.intersection(index.keys()))) if stored else ()
     remainder = "the index outside of the database contains vectors of erased messages" if remaining else ""
     return len(stored), reason, remainder
+
+
+def _open_index(runtime: Runtime, model: str) -> Flow[tuple[VectorIndex | None, str]]:
+    """The index over the vectors of a model; `None` and the reason if it cannot be opened."""
+    try:
+        index = yield from Call(lambda: runtime.get(Indexes).index_of(model))
+    except ClosedError:
+        raise
+    except PersistenceError as error:
+        return None, f"the vector index: {error}"
+    return index, "" if index is not None else _NOT_OPEN
 
 
 def _scrub_database(runtime: Runtime) -> Flow[list[str]]:
@@ -208,11 +219,10 @@ def scrub(runtime: Runtime) -> Flow[Scrubbed]:
     yield from Call(lambda: runtime.ahead.drop(runtime.get(OwnerVectors).filling))
     unscrubbed: list[str] = []
     for model in (yield from _indexed_models(runtime)):
-        index = yield from Call(lambda: runtime.get(Indexes).index_of(model))  # noqa: B023 - driven before the next turn
-        if index is None:
-            unscrubbed.append(_NOT_OPEN)
-        elif reason := (yield from empty(index, runtime.owner)):
-            unscrubbed.append(reason)
+        index, reason = yield from _open_index(runtime, model)
+        if index is not None:
+            reason = yield from empty(index, runtime.owner)
+        unscrubbed += [reason] if reason else []
     return Scrubbed((*unscrubbed, *(yield from _scrub_database(runtime))))
 
 
@@ -304,7 +314,7 @@ def _purge_older(conn: Conn, owner: str, tree: int, seconds: float, erased: _Era
         _empty_tree(conn, owner, tree, erased)
         return
     before = tables.count_below(conn, tree)
-    take_out(conn, owner, tree, nodes.by_keys(conn, keys))
+    take_out(conn, owner, tree, memory.places(conn, keys))
     purging.purge(conn, owner, tree, set(keys))
     erased.rows.update(before - tables.count_below(conn, tree))
     erased.keys[tree] = keys

@@ -51,7 +51,7 @@ def erase(runtime: Runtime, name: str, cascade: Cascade = "stale") -> Flow[None]
                     removed.keys[long_term] = covering
                 else:
                     stale_marks.mark_stale(conn, covering)
-            removed.keys[tree] = [row.key for row in nodes.since(conn, tree)]
+            removed.keys[tree] = [row.key for row in nodes.outline(conn, tree)]
             index_removal.clear(conn, tree, owner)
             checkpoint_queries.clear(conn, tree)
         return removed

@@ -28,11 +28,13 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql
 
 from langchain_threadmem.errors import EncryptionError
+from langchain_threadmem.index import vectors as embeddings
 from langchain_threadmem.storage import encryption_keys
 from langchain_threadmem.storage.encryption import SEALED_ITEM, is_sealed, name_of_item
 from langchain_threadmem.storage.row_security import check_sees_all_owners
 from langchain_threadmem.storage.schema import chat_memory, item, item_vector, namespace
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
+from langchain_threadmem.tree.nodes import EVERYTHING
 
 log = logging.getLogger(__package__)
 
@@ -118,8 +120,7 @@ _GET = Statement(
     ),
     *("owner", "path", "key", "now"),
 )
-_BELOW = Statement(_ids_below, "owner", "low", "high", "now")
-_FIRST_BELOW = Statement(
+_BELOW = Statement(
     _ids_below.limit(bindparam("most", type_=BigInteger())).offset(bindparam("skip", type_=BigInteger())),
     *("owner", "low", "high", "now", "most", "skip"),
 )
@@ -241,7 +242,12 @@ def get(conn: Conn, owner: str, path: bytes, key: bytes, now: float) -> Row | No
 
 
 def below(
-    conn: Conn, owner: str, bounds: tuple[bytes, bytes], now: float, most: int | None = None, skip: int = 0
+    conn: Conn,
+    owner: str,
+    bounds: tuple[bytes, bytes],
+    now: float,
+    most: int = EVERYTHING,
+    skip: int = 0,
 ) -> list[int]:
     """Ids of the items in a range of namespaces, oldest first.
 
@@ -250,12 +256,10 @@ def below(
         owner: The owner.
         bounds: A range from `store.namespaces.below`.
         now: Seconds since 1970.
-        most: The maximum number of ids; `None` for no limit.
-        skip: The number of ids to skip; ignored without `most`.
+        most: The maximum number of ids.
+        skip: The number of ids to skip.
     """
-    if most is None:
-        return [row[0] for row in conn.all(_BELOW, owner, *bounds, now)]
-    return [row[0] for row in conn.all(_FIRST_BELOW, owner, *bounds, now, most, skip)]
+    return [row[0] for row in conn.all(_BELOW, owner, *bounds, now, most, skip)]
 
 
 def by_ids(conn: Conn, owner: str, ids: Sequence[int]) -> list[Row]:
@@ -291,7 +295,7 @@ def vectors(conn: Conn, versions: NDArray[np.int64], model: str, before: ItemVec
     changed = np.setdiff1d(versions[:, 0], unchanged_ids, assume_unique=True)
     dimensions = before.matrix.shape[1]
     rows = conn.all(_VECTORS, json.dumps(changed.tolist()), model) if len(changed) else []
-    halves = [(row[0], _opened_vector(conn, row[1])) for row in rows]
+    halves = [(row[0], embeddings.opened(conn, row[1])) for row in rows]
     rows = [row for row in halves if len(row[1]) == 2 * dimensions]
     flat = np.frombuffer(b"".join([half for _, half in rows]), np.float16)
     unchanged = np.isin(before.items, unchanged_ids)
@@ -350,7 +354,7 @@ def put_vectors(
     conn.many(
         _PUT_VECTOR,
         [
-            (ids[path], key, number, model, _sealed_vector(conn, vector.astype(np.float16).tobytes()))
+            (ids[path], key, number, model, embeddings.stored(conn, vector))
             for path, key, number, vector in rows
         ],
     )
@@ -415,18 +419,6 @@ def _opened(conn: Conn, columns: Sequence[Any]) -> Row:
             "written with"
         )
     return row
-
-
-def _sealed_vector(conn: Conn, half: bytes) -> bytes:
-    return half if conn.seal is None else conn.seal.vector(half)
-
-
-def _opened_vector(conn: Conn, value: bytes) -> bytes:
-    """A stored vector; empty, and left out, if it cannot be decrypted."""
-    try:
-        return bytes(value) if conn.seal is None else conn.seal.open_vector(bytes(value))
-    except EncryptionError:
-        return b""
 
 
 def _remove(conn: Conn, ids: Sequence[int]) -> None:

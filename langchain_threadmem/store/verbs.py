@@ -41,14 +41,13 @@ from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.store import namespaces
 from langchain_threadmem.store import queries as item_queries
 from langchain_threadmem.store.queries import ItemVectors, NewItem, Row
+from langchain_threadmem.tree.nodes import EVERYTHING
 
 log = logging.getLogger(__package__)
 
 WHOLE = "$"
 """The path of the whole value."""
 ROWS_AT_ONCE = 500
-_MOST = 1 << 62  # the maximum of LIMIT and OFFSET
-
 Vector = NDArray[np.float32]
 Name = tuple[bytes, bytes]
 """The encoded namespace and key of an item."""
@@ -167,11 +166,6 @@ class Write(NamedTuple):
     texts: tuple[str, ...] = ()
 
 
-def batch(context: StoreContext, ops: Iterable[Op]) -> Flow[list[Result]]:
-    """Run a batch of operations; see `run_batch`."""
-    return run_batch(context, list(ops))
-
-
 def _operation(_: object, ops: Sequence[Op]) -> str:
     """The name of the span of a batch: the kind of its operations, if all are of one kind."""
     kinds = {_kind(op) for op in ops}
@@ -202,7 +196,7 @@ def _count_attributes(results: Sequence[Result]) -> telemetry.Attributes:
 
 
 @telemetry.observed(_operation, _query_attributes, _count_attributes)
-def run_batch(context: StoreContext, ops: Sequence[Op]) -> Flow[list[Result]]:
+def batch(context: StoreContext, ops: Sequence[Op]) -> Flow[list[Result]]:
     """Run a batch of operations; returns their results in order, `None` for a put.
 
     Raises:
@@ -334,10 +328,11 @@ def _search(context: StoreContext, op: SearchOp, vector: Vector | None) -> Read:
             found_vectors = place, item_queries.vectors(conn, versions, index.name, cached)
             scores = _scores(found_vectors[1], vector)
             unscored = (id for id in versions[:, 0].tolist() if id not in scores)
-            page = _page(_passing(conn, owner, chain(scores, unscored), op.filter), limit, offset)
+            passing = _passing(conn, owner, chain(scores, unscored), op.filter)
+            page = list(islice(passing, offset, offset + limit))
         elif op.filter:
             ids = item_queries.below(conn, owner, bounds, now)
-            page = _page(_passing(conn, owner, ids, op.filter), limit, offset)
+            page = list(islice(_passing(conn, owner, ids, op.filter), offset, offset + limit))
         else:
             ids = item_queries.below(conn, owner, bounds, now, limit, offset)
             page = list(_passing(conn, owner, ids, None))
@@ -361,8 +356,8 @@ def _passing(
 ) -> Iterator[tuple[Row, dict[str, Any]]]:
     """The items that pass a filter, read lazily in batches."""
     remaining = iter(ids)
-    while batch := list(islice(remaining, ROWS_AT_ONCE)):
-        for row in item_queries.by_ids(conn, owner, batch):
+    while piece := list(islice(remaining, ROWS_AT_ONCE)):
+        for row in item_queries.by_ids(conn, owner, piece):
             try:
                 value = typed_json.loads(row.value)
             except InputError as error:
@@ -370,12 +365,6 @@ def _passing(
                 continue
             if store.passes(value, filter_):
                 yield row, value
-
-
-def _page(
-    passing: Iterator[tuple[Row, dict[str, Any]]], limit: int, offset: int
-) -> list[tuple[Row, dict[str, Any]]]:
-    return [pair for _, pair in zip(range(offset + limit), passing, strict=False)][offset:]
 
 
 def _names(owner: str, op: ListNamespacesOp) -> Read:
@@ -417,7 +406,7 @@ def _query(op: Op) -> str:
 def _count(name: str, value: object) -> int:
     if not isinstance(value, int) or value < 0:
         raise InputError(f"{name} is an integer of at least 0, not {value!r}")
-    return min(value, _MOST)
+    return min(value, EVERYTHING)
 
 
 def _ids_to_prolong(rows: Iterable[Row], refresh: bool) -> list[int]:

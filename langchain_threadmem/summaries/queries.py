@@ -17,8 +17,9 @@ from langchain_threadmem.index.watermarks import SUMMARIES_OF, Watermark
 from langchain_threadmem.storage import node_keys
 from langchain_threadmem.storage.schema import SUMMARIES, State, digest, draft, mark, node, tree, unit
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
-from langchain_threadmem.tree import nodes, stale_marks, trees
+from langchain_threadmem.tree import stale_marks, trees
 from langchain_threadmem.tree.node import MessageSummary
+from langchain_threadmem.units import memory
 
 
 class SummaryRow(NamedTuple):
@@ -58,11 +59,6 @@ _STORED = Statement(
     .where(digest.c.tree == bindparam("tree"))
     .order_by(digest.c.place, digest.c.key),
     "tree",
-)
-_NAMED = Statement(
-    select(digest.c.key).where(digest.c.tree == bindparam("tree"), digest.c.id == bindparam("id")),
-    "tree",
-    "id",
 )
 _INSERT = insert_of(digest)
 _RENAME = Statement(
@@ -154,15 +150,9 @@ _OF_STALE = Statement(
     .distinct(),
     "owner",
 )
-_MARKED = Statement(
-    select(mark.c.name, mark.c.seq).where(
-        mark.c.tree == bindparam("tree"), mark.c.name.startswith(SUMMARIES_OF)
-    ),
-    "tree",
-)
-_UNMARK = Statement(
-    sql_delete(mark).where(mark.c.tree == bindparam("tree"), mark.c.name.startswith(SUMMARIES_OF)), "tree"
-)
+_SUMMARIES_OF_TREE = (mark.c.tree == bindparam("tree"), mark.c.name.startswith(SUMMARIES_OF))
+_MARKED = Statement(select(mark.c.name, mark.c.seq).where(*_SUMMARIES_OF_TREE), "tree")
+_UNMARK = Statement(sql_delete(mark).where(*_SUMMARIES_OF_TREE), "tree")
 _first = select(func.min(node.c.seq)).where(within(node.c.key, "keys")).scalar_subquery()
 _REOPEN = Statement(
     update(mark)
@@ -171,7 +161,6 @@ _REOPEN = Statement(
     "keys",
     "at",
 )
-_PUT_MARK = insert_of(mark, replace=True)
 _ROOTS = Statement(
     select(digest.c.key)
     .join(tree, tree.c.id == digest.c.tree)
@@ -193,12 +182,6 @@ def stored(conn: Conn, tree_id: int) -> list[StoredSummary]:
     """The summaries in a tree of summaries, in order."""
     columns = len(SummaryRow._fields)
     return [StoredSummary(SummaryRow(*row[:columns]), *row[columns:]) for row in conn.all(_STORED, tree_id)]
-
-
-def named(conn: Conn, tree_id: int, name: str) -> int | None:
-    """The key of the summary with an id in a tree of summaries, if any."""
-    row = conn.one(_NAMED, tree_id, name)
-    return row[0] if row else None
 
 
 def put(conn: Conn, rows: Iterable[SummaryRow]) -> None:
@@ -322,7 +305,7 @@ def covered(conn: Conn, tree_id: int) -> tuple[str, int]:
 def cover(conn: Conn, tree_id: int, by: str, seq: int) -> None:
     """Record the grouping of a conversation, and the number of the last covered message."""
     conn.run(_UNMARK, tree_id)
-    conn.run(_PUT_MARK, tree_id, SUMMARIES_OF + by, *Watermark(seq))
+    watermarks.put(conn, SUMMARIES_OF + by, {tree_id: Watermark(seq)})
 
 
 def reopen(conn: Conn, tree_id: int, keys: Sequence[int]) -> None:
@@ -365,7 +348,7 @@ def delete_summaries(conn: Conn, owner: str, tree: int, keys: Sequence[int]) -> 
 
     The numbers of the newest summaries are used again after their deletion, so watermarks are lowered.
     """
-    take_out(conn, owner, tree, nodes.by_keys(conn, keys))
+    take_out(conn, owner, tree, memory.places(conn, keys))
     before = trees.head(conn, tree).next_seq
     delete(conn, keys)
     newest = trees.head(conn, tree).next_seq - 1

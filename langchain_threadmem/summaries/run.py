@@ -244,7 +244,7 @@ class Renewal:
         if plan.source:
             summary_queries.cover(conn, plan.source, plan.by, plan.seq)
         if root is None and not plan.thread:
-            rows = nodes.since(conn, plan.tree)
+            rows = nodes.outline(conn, plan.tree)
             index_removal.clear(conn, plan.tree, owner)
             return Removed({plan.tree: [row.key for row in rows]}, indexed)
         created, removed = self.condenser.created, self.condenser.removed
@@ -299,20 +299,9 @@ class Renewal:
         for piece in created:
             before = self.stored[piece.replaces.key].row.id if piece.replaces is not None else self.name
             name = self.name if piece is root else str(uuid4()) if before == self.name else before
-            rows.append(
-                SummaryRow(
-                    piece.key,
-                    self.plan.tree,
-                    name,
-                    self.plan.rank,
-                    piece.level,
-                    piece.thread,
-                    piece.place,
-                    piece.messages,
-                    piece.started,
-                    piece.ended,
-                )
-            )
+            where = piece.level, piece.thread, piece.place
+            extent = piece.messages, piece.started, piece.ended
+            rows.append(SummaryRow(piece.key, self.plan.tree, name, self.plan.rank, *where, *extent))
         summary_queries.put(conn, rows)
         if root is not None and root.key in self.stored and root.key != old:
             summary_queries.rename(conn, root.key, self.name)

@@ -1,4 +1,4 @@
-"""The verbs that summarise sessions, threads and the long-term memory.
+"""The verbs that summarise messages, sessions, threads and the long-term memory.
 
 If messages are changed or removed during a run, the run stores nothing and starts again. Messages that are
 added during a run are summarised by the next run.
@@ -17,7 +17,8 @@ from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.errors import InputError, NodeNotFoundError, SessionNotFoundError, StorageBusyError
 from langchain_threadmem.index.removal import Removed, drop
 from langchain_threadmem.messages.codec import decode_stored
-from langchain_threadmem.messages.ids import is_key
+from langchain_threadmem.messages.ids import check_name, is_key
+from langchain_threadmem.messages.roles import is_answer
 from langchain_threadmem.storage.schema import SUMMARIES, State
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.summaries import grouping
@@ -33,13 +34,56 @@ from langchain_threadmem.summaries.run import (
     piece_of,
     pieces_of,
 )
+from langchain_threadmem.summaries.summarizers import Summarizer, summary_of
 from langchain_threadmem.tree import nodes, stale_marks, trees
+from langchain_threadmem.tree.conversation import Conversation, node_in, tree_of
 from langchain_threadmem.tree.graph import parents_first
+from langchain_threadmem.tree.node import ConversationNode
+from langchain_threadmem.tree.nodes import NodeRow
+from langchain_threadmem.tree.rows import nodes_of
 from langchain_threadmem.units import queries as unit_queries
 from langchain_threadmem.units.queries import read_units
 from langchain_threadmem.units.unit import MemoryUnit
 
 ATTEMPTS = 5
+
+
+@telemetry.observed(
+    "summarize_memory", telemetry.of_conversation, lambda nodes: {telemetry.COUNT: len(nodes)}
+)
+def summarize(
+    conversation: Conversation, summarizer: Summarizer | None, node_id: int | None
+) -> Flow[list[ConversationNode]]:
+    """Summarise one node, or every live answer without a summary; return the summarised nodes."""
+    if summarizer is None:
+        raise InputError(
+            "this memory has no summarizer; make it with ChatMemory(summarizer=LLMSummarizer(...))"
+        )
+    tree = yield from tree_of(conversation)
+
+    def read(conn: Conn) -> list[NodeRow]:
+        if node_id is not None:
+            return [node_in(conn, tree, node_id)]
+        return [row for row in nodes.since(conn, tree) if row.title is None and row.state == State.LIVE]
+
+    rows = yield from Sql(read)
+    written: list[int] = []
+    for row, node in zip(rows, nodes_of(rows), strict=True):
+        if node_id is None and not is_answer(node.message):
+            continue
+        summary = yield from summary_of(
+            summarizer, node.message, conversation.runtime.usage, conversation.name
+        )
+        if summary is not None:
+            for name, text in (("a title", summary.title), ("a summary", summary.summary)):
+                if text:
+                    check_name(name, text)
+            put = partial(nodes.put_summary, tree_id=tree, key=row.key, message=row.message, new=summary)
+            yield from Sql(put, write=True)
+            written.append(row.key)
+    return nodes_of(
+        (yield from Sql(lambda conn: nodes.by_keys(conn, written))), conversation.runtime.parts.read
+    )
 
 
 @telemetry.observed("summarize_memory", telemetry.of_name, telemetry.written)
@@ -89,10 +133,10 @@ def summarize_long_term_memory(call: Summarising) -> Flow[MemoryUnit | None]:
     """Update the summaries of all sessions, then the summaries above them; return the root."""
     owner, now = call.runtime.owner, time.time()
     for session in (yield from Sql(lambda conn: summary_queries.unfinished(conn, owner))):
-        if (yield from summarize_session(call, session, None)) is None and (
-            yield from Sql(lambda conn, name=session: _is_unfinished(conn, owner, name))  # type: ignore[misc]
-        ):
-            return None
+        if (yield from summarize_session(call, session, None)) is None:
+            unfinished = yield from Sql(lambda conn: summary_queries.unfinished(conn, owner))
+            if session in unfinished:
+                return None
 
     tree = yield from Sql(lambda conn: trees.find_or_create(conn, owner, "", now, SUMMARIES), write=True)
 
@@ -107,10 +151,6 @@ def summarize_long_term_memory(call: Summarising) -> Flow[MemoryUnit | None]:
         )
 
     return (yield from _summarize(call, read))
-
-
-def _is_unfinished(conn: Conn, owner: str, session: str) -> bool:
-    return session in summary_queries.unfinished(conn, owner)
 
 
 def _plan_session(conn: Conn, call: Summarising, session: str, source: int, tree: int, by: By | None) -> Plan:

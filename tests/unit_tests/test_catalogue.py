@@ -196,19 +196,9 @@ def test_what_was_set_goes_with_the_conversation(listing: Any, system: MemorySys
     assert (found.title, found.metadata) == ("Hello", {})
 
 
-class Reversed:
-    """A cipher for tests: it turns bytes around."""
-
-    def encrypt(self, plaintext: bytes) -> tuple[str, bytes]:
-        return "reversed", plaintext[::-1]
-
-    def decrypt(self, ciphername: str, ciphertext: bytes) -> bytes:
-        return ciphertext[::-1]
-
-
 def test_titles_and_metadata_are_encrypted(tmp_path: Path) -> None:
     file = tmp_path / "memory.db"
-    with MemorySystem(file, embeddings=False, cipher=Reversed()) as system:
+    with MemorySystem(file, embeddings=False, cipher=StreamCipher()) as system:
         system.conversation("c").append("Hello", "Hi!")
         system.update_conversation("c", title="Gallbladder", metadata={"word": "surgery"})
         [found] = system.list_conversations(query="gallbladder")

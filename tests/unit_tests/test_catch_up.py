@@ -12,8 +12,11 @@ from conftest import WordEmbeddings
 from test_index import Counting
 
 from langchain_threadmem import MemorySystem
+from langchain_threadmem.engine.flow import run
 from langchain_threadmem.index import catch_up, embed, vectors
 from langchain_threadmem.index.indexes import Indexes, IndexSettings
+from langchain_threadmem.recall.conversation_index import PostingsCache
+from langchain_threadmem.removal.forget import forget_message
 from langchain_threadmem.storage.statements import Conn
 
 Wrap = Callable[[Any], Any]
@@ -165,3 +168,24 @@ def test_a_message_that_is_removed_while_it_is_embedded_gets_no_vector(
         name = system.runtime.get(Indexes).model
         assert system.runtime.database.read(lambda conn: vectors.count(conn, owner, name)) == 0
         assert list(system.runtime.embedder._recent) == []
+
+
+def test_the_vector_of_a_message_that_another_process_forgot_is_not_that_of_the_next_message(
+    url: str, owner: str
+) -> None:
+    model = Counting()
+    with (
+        MemorySystem(url, owner=owner, embeddings=model) as system,
+        MemorySystem(url, owner=owner, embeddings=WordEmbeddings()) as other,
+    ):
+        memory = system.conversation("c")
+        memory.append("stars", "helium")
+        memory.append("bread", "granite")
+        assert memory.recall("granite")[0].node.id == 4
+        run(forget_message(other.conversation("c")._conversation, 4, purge=False), other.runtime)
+        system.runtime.get(PostingsCache).values.clear()
+        model.broken = True  # So the new messages get no vectors.
+        memory.append("tea", "warm")
+        similarity_of = {hit.node.id: hit.why.similarity for hit in memory.recall("granite", wait=False)}
+        assert 4 not in similarity_of
+        assert similarity_of[5] is None

@@ -8,7 +8,7 @@ from typing import Any
 
 import networkx as nx
 import pytest
-from conftest import WordEmbeddings
+from conftest import StreamCipher, WordEmbeddings
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -159,6 +159,21 @@ def test_what_is_forgotten_is_in_no_index(system: MemorySystem, verbs: Wrap) -> 
     assert mark.words == 4
     index = runtime.get(Indexes).index()
     assert index is None or set(index.keys()) == set(held.keys.tolist())
+
+
+@pytest.mark.parametrize("kind", ["encrypted", "read-only"])
+def test_a_forgotten_message_takes_the_place_of_no_hit(url: str, owner: str, verbs: Wrap, kind: str) -> None:
+    cipher = StreamCipher() if kind == "encrypted" else None
+    with MemorySystem(url, owner=owner, embeddings=False, cipher=cipher) as system:
+        conversation = system.conversation("s")
+        conversation.append("rye bread", "warm")
+        conversation.append("more bread", "cold")
+        assert system.forget(0.1).units == 1
+    read_only = kind == "read-only"
+    with MemorySystem(url, owner=owner, embeddings=False, cipher=cipher, read_only=read_only) as system:
+        verb = verbs(system.conversation("s"))
+        hits = verb.recall("rye bread", n_results=1, include_superseded=True)
+        assert [hit.node.id for hit in hits] == [3]
 
 
 def test_what_is_forgotten_before_it_was_indexed_is_never_indexed(system: MemorySystem) -> None:

@@ -129,8 +129,15 @@ def test_a_hit_between_tool_messages_brings_the_whole_exchange(system: MemorySys
 
 @pytest.mark.parametrize(
     "options",
-    [{"n_results": -1}, {"context_depth": -1}, {"order": "random"}, {"fallback": "panic"}],
-    ids=lambda options: next(iter(options)),
+    [
+        {"n_results": -1},
+        {"n_results": 2.5},
+        {"n_results": "3"},
+        {"context_depth": -1},
+        {"order": "random"},
+        {"fallback": "panic"},
+    ],
+    ids=str,
 )
 def test_bad_options_are_refused_by_every_memory(
     memory: ChatMemory, linear: ChatMemory, verbs: Wrap, options: dict[str, Any]

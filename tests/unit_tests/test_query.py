@@ -14,6 +14,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 
 from langchain_threadmem import MemorySystem, MemoryUnit
 from langchain_threadmem.errors import InputError, SessionNotFoundError
+from langchain_threadmem.long_term.chains import linked
 
 Wrap = Callable[[Any], Any]
 ANY = (None, None)
@@ -531,3 +532,20 @@ def test_a_read_only_memory_is_queried(url: str, owner: str, verbs: Wrap, embedd
         for _ in range(3):
             found = verbs(system).query("bread", filters={"visit_count": 1}, recall_context=False)
             assert texts(found) == [["Rye bread needs sourdough."]]
+
+
+@pytest.mark.parametrize(
+    ("links", "chains"),
+    [
+        ({"b": ("a", None), "a": (None, None)}, [["a", "b"]]),
+        ({"a": (None, "b"), "b": (None, None)}, [["a", "b"]]),
+        ({"a": (None, "c"), "b": (None, "c"), "c": ("a", None)}, [["a", "c"], ["b"]]),
+        ({"b": ("a", "a"), "a": ("b", "b")}, [["a", "b"]]),
+    ],
+    ids=["only back", "only on", "two before one", "a circle"],
+)
+def test_each_hit_is_in_one_chain_even_if_the_links_of_an_external_collection_disagree(
+    links: dict[str, tuple[str | None, str | None]], chains: list[list[str]]
+) -> None:
+    units = [MemoryUnit(id, "", pre_id=before, next_id=after) for id, (before, after) in links.items()]
+    assert [[unit.id for unit in chain] for chain in linked(units)] == chains

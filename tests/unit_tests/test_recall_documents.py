@@ -14,7 +14,7 @@ from snowballstemmer import stemmer
 from langchain_threadmem import Language
 from langchain_threadmem.index import language
 from langchain_threadmem.index.dates import DAY, said_at, span_of
-from langchain_threadmem.index.documents import Traits, document_of, unpack
+from langchain_threadmem.index.documents import Traits, document_of, lines_of, unpack
 from langchain_threadmem.index.language import ENGLISH, MONTHS, PLAIN, split
 from langchain_threadmem.recall.question import question_of
 
@@ -158,6 +158,10 @@ def test_a_question_names_a_time(question: str, first: str, days: int) -> None:
     assert (span.start, (span.end - span.start) / DAY) == (day(first), days)
 
 
+def test_a_month_without_a_year_names_no_time_if_the_newest_message_is_before_the_year_1() -> None:
+    assert span_of("who came in march?", MONTHS, -9e10, NOW) is None
+
+
 @pytest.mark.parametrize("question", ["may i ask?", "the march to the sea", "how many?", "room 101"])
 def test_a_question_that_names_no_time(question: str) -> None:
     assert span_of(question, MONTHS, NOW, NOW) is None
@@ -177,7 +181,7 @@ def test_traits_survive_packing(traits: Traits) -> None:
 def test_a_gist_keeps_words_and_code_apart() -> None:
     text = "Last week I ran 3 jobs. Why did it fail?\n```python\nrun(jobs)\n```"
     gist = document_of(HumanMessage(text, name="Ada Byron"), text, 7.0, ENGLISH)
-    said, code = gist.lines()
+    said, code = lines_of(gist.terms)
     assert "job" in said
     assert code == ["python", "run", "job"]
     assert unpack(gist.traits)._replace(lead=0, length=0) == Traits(1, 2, 1, 1)

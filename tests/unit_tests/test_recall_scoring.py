@@ -200,7 +200,7 @@ def test_what_is_promising_by_lists_is_what_holds_terms_or_stands_beside_them(
     lists: list[list[int]], most: int
 ) -> None:
     segment = 1 << 24
-    keys, windows = likely_keys([segment + np.array(one) for one in lists], [1.0] * len(lists), most, 24)
+    keys, windows = likely_keys([segment + np.array(one) for one in lists], [1.0] * len(lists), most)
     own, around = PEOPLE["own"][1], PEOPLE["window"][1]
     worth = np.zeros(120 + REACH + 1)
     for one in lists:
@@ -216,6 +216,6 @@ def test_what_is_promising_by_lists_is_what_holds_terms_or_stands_beside_them(
 
 
 def test_a_neighbour_in_another_segment_is_not_promising() -> None:
-    first, _ = likely_keys([np.array([(2 << 24) + 1])], [1.0], 100, 24)
+    first, _ = likely_keys([np.array([(2 << 24) + 1])], [1.0], 100)
     assert sorted(first & 0xFFFFFF) == list(range(REACH + 2))
     assert set((first >> 24).tolist()) == {2}

@@ -104,7 +104,7 @@ def test_ranks_are_chosen(system: MemorySystem, memory: ChatMemory, verbs: Wrap,
         return {hit.rank for hit in verb.recall("kite tent boat cat holiday", 50, **options)}
 
     assert ranks() == ranks(rank=(0, 1)) == ranks(rank=[0, 1, 2]) == {0, 1}
-    assert ranks(rank=0) == ranks(rank={0}) == {0}
+    assert ranks(rank=0) == ranks(rank={0}) == ranks(rank=iter([0])) == {0}
     assert ranks(rank=1) == {1}
     assert ranks(rank=2) == set()
     assert ranks(scope="owner") == {0, 1, 2}

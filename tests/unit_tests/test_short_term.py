@@ -18,8 +18,10 @@ from langchain_threadmem.errors import InputError
 from langchain_threadmem.filters.conditions import Kind, parse
 from langchain_threadmem.index.documents import Document, document_of
 from langchain_threadmem.index.language import ENGLISH
-from langchain_threadmem.long_term.short_term import Hit, ShortTermMemory
+from langchain_threadmem.long_term.short_term import ShortTermMemory
 from langchain_threadmem.recall.question import Question, question_of
+from langchain_threadmem.recall.results import Why
+from langchain_threadmem.recall.search import Hit
 
 EVERYTHING = (None, None)
 
@@ -47,7 +49,7 @@ def filled(capacity: int, *numbers: int) -> ShortTermMemory[int, str]:
 def test_case_59_the_units_used_last_stay() -> None:
     memory = filled(3, 1, 2, 3, 4)
     assert list(memory) == [2, 3, 4]
-    assert memory.search(axis(2), 1, (0.75, None)) == [Hit(2, 1.0)]
+    assert memory.search(axis(2), 1, (0.75, None)) == [Hit(2, 1.0, Why(similarity=1.0))]
     assert list(memory) == [3, 4, 2]
     memory.add(5, "text 5")
     assert list(memory) == [4, 2, 5]
@@ -135,7 +137,7 @@ def test_another_text_needs_another_vector() -> None:
 def test_what_was_dropped_is_not_found() -> None:
     memory = filled(3, 1, 2)
     memory.drop(1)
-    assert memory.search(axis(1), 5, EVERYTHING) == [Hit(2, 0.0)]
+    assert memory.search(axis(1), 5, EVERYTHING) == [Hit(2, 0.0, Why(similarity=0.0))]
     assert memory.unit(1) is None
     assert memory.unit(2) == "text 2"
 

@@ -285,7 +285,7 @@ def test_an_operation_that_means_nothing_is_refused(store: Calls, op: Any) -> No
 def test_all_below_a_namespace_is_one_range_of_an_index() -> None:
     with MemorySystem() as system:
         plan = Statement.of(sqlite="EXPLAIN QUERY PLAN " + _BELOW.sql("sqlite"), postgresql="")
-        rows = system.runtime.database.read(lambda conn: conn.all(plan, "ada", b"a", b"b", 0))
+        rows = system.runtime.database.read(lambda conn: conn.all(plan, "ada", b"a", b"b", 0, 100, 0))
     assert "(owner=? AND path>? AND path<?)" in rows[0][3]
 
 

@@ -22,9 +22,17 @@ from numpy.typing import NDArray
 
 from langchain_threadmem import MemorySystem
 from langchain_threadmem.engine.flow import run
+from langchain_threadmem.errors import PersistenceError
 from langchain_threadmem.index import catch_up
 from langchain_threadmem.index.indexes import Indexes
-from langchain_threadmem.index.vector_index import Claim, ExactIndex, Found, Whole, open_chroma
+from langchain_threadmem.index.vector_index import (
+    CHROMA_FILE,
+    Claim,
+    ExactIndex,
+    ExactOwnerIndex,
+    Found,
+    open_chroma,
+)
 from langchain_threadmem.index.vectors import Vectors
 
 OTHER = """
@@ -99,7 +107,7 @@ def test_the_vectors_of_an_owner_are_copied_once() -> None:
     count = 5_000
     vectors = Vectors(np.arange(count), np.arange(count), np.ones((count, 384), np.float32))
     tracemalloc.start()
-    Whole().add([vectors], {})
+    ExactOwnerIndex().add([vectors], {})
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 2 * vectors.matrix.nbytes
@@ -178,6 +186,26 @@ def test_a_deleted_chroma_directory_is_filled_again_from_sql(tmp_path: Path) -> 
     with MemorySystem(path, embeddings=model) as system:
         assert "stars" in stars(system)
         assert system.reindex() == 4
+
+
+def test_a_damaged_chroma_directory_is_named_and_is_filled_again_after_its_removal(tmp_path: Path) -> None:
+    directory = tmp_path / "vectors"
+    directory.mkdir()
+    (directory / CHROMA_FILE).write_bytes(b"no database" * 1000)
+    model = WordEmbeddings()
+    with MemorySystem(tmp_path / "memory.db", owner="ada", embeddings=model, vectors=directory) as system:
+        system.conversation("c").append("stars", "helium")
+        for _ in range(2):
+            with pytest.raises(PersistenceError, match=r"not a database.*delete it"):
+                system.query("stars")
+        receipt = system.erase(conversation="c")
+        assert receipt.ok
+        assert "not a database" in receipt.unscrubbed[0]
+        assert "not a database" in system.scrub().unscrubbed[0]
+        system.conversation("d").append("stars", "helium")
+        shutil.rmtree(directory)
+        assert system.query("stars", recall_context=False)[0][0].content == "stars"
+        assert system.scrub().ok
 
 
 def test_an_index_that_lost_vectors_is_repaired_when_it_is_opened(url: str, owner: str) -> None:
