@@ -27,7 +27,8 @@ from benchmarks._measure import Line, command, duration, rounds, within
 from benchmarks.forgetting import StandIn
 from langchain_threadmem import MemorySystem
 from langchain_threadmem.index.catch_up import OwnerVectors
-from langchain_threadmem.index.vector_index import ChromaIndex, ExactIndex
+from langchain_threadmem.index.chroma import ChromaIndex
+from langchain_threadmem.index.vector_index import ExactIndex
 from langchain_threadmem.index.vectors import Vectors
 
 DIMENSIONS = 384

@@ -54,7 +54,7 @@ from benchmarks._measure import Line, show, within
 from langchain_threadmem import LLMNodeSelector, LocalEmbeddings, MemorySystem, SemanticNodeSelector
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.threads.events import SUGGEST_AT
-from langchain_threadmem.threads.select import COVER
+from langchain_threadmem.threads.run_selector import COVER
 from threadbench.contestants import Nearest, always_last
 
 DATA = Path("../shared/data")

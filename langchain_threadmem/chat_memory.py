@@ -21,8 +21,8 @@ from langchain_threadmem.common.inputs import Progress, check_one_of
 from langchain_threadmem.engine.flow import Flow, Steps, arun, averb, run, verb
 from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.export import files, formats, text
-from langchain_threadmem.export.text import MermaidOptions
+from langchain_threadmem.export import files, formats, mermaid
+from langchain_threadmem.export.mermaid import MermaidOptions
 from langchain_threadmem.index import embed
 from langchain_threadmem.messages.convert import MessageInput
 from langchain_threadmem.messages.ids import check_name
@@ -39,7 +39,7 @@ from langchain_threadmem.threads.llm_selector import LLMNodeSelector
 from langchain_threadmem.threads.moves import corrections, sort
 from langchain_threadmem.threads.moves.corrections import Doubt
 from langchain_threadmem.threads.moves.sort import Move
-from langchain_threadmem.threads.select import COVER, COVER_TOKENS, ThreadedConversation
+from langchain_threadmem.threads.run_selector import COVER, COVER_TOKENS, ThreadedConversation
 from langchain_threadmem.threads.selectors import (
     AnySelector,
     LinearNodeSelector,
@@ -1018,7 +1018,7 @@ class ChatMemory:
                 classDef default color:#26282c
         """
         history = yield from read.history(self._conversation)
-        return text.to_mermaid(graph.living(history), **options)
+        return mermaid.to_mermaid(graph.living(history), **options)
 
     ato_mermaid = averb(to_mermaid)
 
@@ -1040,7 +1040,7 @@ class ChatMemory:
             [501, 99]
         """
         history = yield from read.history(self._conversation)
-        return text.to_mermaid_parts(graph.living(history), **options)
+        return mermaid.to_mermaid_parts(graph.living(history), **options)
 
     ato_mermaid_parts = averb(to_mermaid_parts)
 

@@ -48,7 +48,7 @@ from langchain_threadmem.removal.scores import Scorer
 from langchain_threadmem.settings import MemorySettings
 from langchain_threadmem.statistics.verbs import Statistics, statistics
 from langchain_threadmem.summaries import verbs as summaries_verbs
-from langchain_threadmem.summaries.grouping import Limits, count_tokens
+from langchain_threadmem.summaries.grouping import Limits, most_tokens
 from langchain_threadmem.summaries.run import By, Summarising
 from langchain_threadmem.summaries.summarizers import (
     ExtractiveSummarizer,
@@ -160,7 +160,7 @@ class MemorySystem:
         language: Language | None = None,
         model: Model | None = None,
         summarizer: Summarizer | None = None,
-        token_counter: Callable[[str], int] = count_tokens,
+        token_counter: Callable[[str], int] = most_tokens,
         pool_size: int | None = None,
         max_overflow: int | None = None,
         read_only: bool = False,

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from langchain_core.messages import BaseMessage
-
 from langchain_threadmem.catalogue import queries
 from langchain_threadmem.catalogue.queries import Outline, Profile, Row
+from langchain_threadmem.catalogue.titles import title_of_thread
 from langchain_threadmem.common.inputs import is_whole, time_of, zoned
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.engine.runtime import Runtime
@@ -23,13 +21,12 @@ from langchain_threadmem.filters.store import Filter, check_filter, passes
 from langchain_threadmem.index import lexicon
 from langchain_threadmem.index.catch_up import catch_up_owner_words, words_of_new_messages
 from langchain_threadmem.index.indexes import Indexes
-from langchain_threadmem.messages.codec import UNREADABLE, text_of
+from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.messages.display import Displayed, table
 from langchain_threadmem.messages.ids import check_name, is_key
 from langchain_threadmem.messages.text import one_line, plural
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn
-from langchain_threadmem.summaries.text_rank import informative
 from langchain_threadmem.tree import navigate, nodes, placements, trees
 from langchain_threadmem.tree.conversation import Conversation, tree_of
 from langchain_threadmem.tree.navigate import MessageRef
@@ -44,9 +41,6 @@ PREVIEW = 120
 """The length of a preview in characters."""
 OPENING = 8
 """The number of messages that are searched for the first human message."""
-WORDS_OF_TITLE = 5
-# Matches words without the ends of English contractions ("we're", "Ada's").
-_WORD = re.compile(r"(\w+)(?:['\u2019](?:s|re|ve|ll|d|m|t)\b)?", re.IGNORECASE)
 
 
 class Page(list[T]):
@@ -459,27 +453,3 @@ def _thread(
         active,
         end.summary,
     )
-
-
-def title_of(opening: str) -> str:
-    """The title of a thread: the first informative words of the text that opens it; empty without text.
-
-    Example:
-        >>> title_of("How do I feed a sourdough starter?"), title_of("I've a question about Ada's bees")
-        ('Feed sourdough starter', 'Question Ada bees')
-    """
-    opening = opening[:PREVIEW].strip()
-    terms = informative(opening)
-    words = list(dict.fromkeys(word for word in _WORD.findall(opening) if word.lower() in terms))
-    title = " ".join(words[:WORDS_OF_TITLE]) or one_line(opening, WORDS_OF_TITLE * 8)
-    return title[:1].upper() + title[1:]
-
-
-def title_of_thread(opening: Iterable[BaseMessage]) -> str:
-    """The title by the first human message with text; empty if the message cannot be read."""
-    texts = (
-        text_of(message)
-        for message in opening
-        if message.type == "human" and UNREADABLE not in message.response_metadata
-    )
-    return next(filter(None, map(title_of, texts)), "")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from langchain_threadmem.checkpoints import queries as checkpoint_queries
-from langchain_threadmem.checkpoints.list_cache import START
 from langchain_threadmem.checkpoints.queries import CheckpointRow, unpack_id
 from langchain_threadmem.checkpoints.save import Archive, blobs_of
+from langchain_threadmem.checkpoints.scopes import START
 from langchain_threadmem.checkpoints.spans import Reader
 from langchain_threadmem.checkpoints.values import spans_of
 from langchain_threadmem.engine.flow import Flow, Sql

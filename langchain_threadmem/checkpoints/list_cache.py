@@ -1,36 +1,24 @@
-"""A cache of stored lists, and of stored values whose messages have no id yet.
+"""A cache of stored lists, and of the unbound values that wait for ids.
 
 When a list grows by two messages, only these two messages are encoded: the fingerprints of full chunks
 identify the stored part. A cached list is valid for one version of its tree. A list is cached after the
 commit.
-
-A reducer may assign an id to a message after a write with this message was stored. The write is then an
-*unbound value*: as soon as the message has an id, the write is stored again with a reference to the message
-in the tree, so that a replay adds no second copy.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from langchain_core.messages import BaseMessage
 
-from langchain_threadmem.checkpoints import queries as checkpoint_queries
 from langchain_threadmem.checkpoints.lists import Location, StoredList
 from langchain_threadmem.checkpoints.placing import spans
-from langchain_threadmem.checkpoints.queries import WriteRow
+from langchain_threadmem.checkpoints.unbound_values import UnboundValue
 from langchain_threadmem.checkpoints.values import (
     CHUNK,
     EncodedMessage,
-    Inline,
-    Item,
-    Items,
-    Span,
-    StoredValue,
     encode_messages,
     fingerprints,
     is_message_list,
@@ -39,38 +27,14 @@ from langchain_threadmem.common import forking
 from langchain_threadmem.common.cache import LruCache
 from langchain_threadmem.engine.runtime import Component, Runtime
 from langchain_threadmem.messages.typed_json import Writer
-from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree.trees import Head
 
-CONVERSATION_CHANNEL = "messages"
-"""The channel of the root namespace that contains the messages of the conversation."""
-START, ROOT = "__start__", "__root__"
 CACHED_CONVERSATIONS = 256
 LISTS_PER_TREE = 6
 MOST_UNBOUND = 256
 MOST_SCOPES = 64
 PLACED_IDS = 256
 """The number of ids that are cached for each conversation: the ids of the messages that were placed last."""
-
-FindPlaces = Callable[[str, Sequence[EncodedMessage]], Sequence[Location | None]]
-"""Finds the places of messages in the tree of a scope."""
-
-
-def scope_of(ns: str, channel: str) -> str:
-    """The scope of the tree that stores the messages of a channel; each channel has a different scope.
-
-    Example:
-        >>> scope_of("", "messages"), scope_of("child:1", "notes")
-        ('', '["child:1","notes"]')
-    """
-    if not ns and channel == CONVERSATION_CHANNEL:
-        return ""
-    return json.dumps([ns, channel], separators=(",", ":"))
-
-
-def scope_within(ns: str, channel: str, key: str | None) -> str:
-    """The scope for a list inside a value: of the channel that its key names, else of the value's channel."""
-    return scope_of(ns, key if key is not None else ROOT if channel == START else channel)
 
 
 class CachedList(NamedTuple):
@@ -233,106 +197,6 @@ class PreparedList:
         return CachedList(
             tree, head.epoch, head.version, self.chunks, all_locations, tail, ends, shared, former
         )
-
-
-class UnboundValue(NamedTuple):
-    """A stored value with messages that were not in the tree when it was written.
-
-    Attributes:
-        ns: The namespace of the checkpoint.
-        channel: The channel.
-        stored_value: The value, with the message objects of its inline messages.
-        row: The row that stores the value: a pending write, or tree and number of a blob.
-        data: The stored bytes.
-        retries: The number of further attempts to bind the value.
-    """
-
-    ns: str
-    channel: str
-    stored_value: StoredValue
-    row: WriteRow | tuple[int, int]
-    data: bytes
-    retries: int = 4
-
-    def rewrite(self, conn: Conn, find: FindPlaces) -> UnboundValue | None:
-        """Store the value again if its messages have ids or places; `None` if no more attempts are needed."""
-        stored_value, data = bind(self._with_ids(), self.ns, self.channel, find), self.data
-        if stored_value != self.stored_value:
-            data = packed(conn, stored_value)
-            if isinstance(self.row, WriteRow):
-                checkpoint_queries.patch_write(conn, self.row._replace(data=self.data), data)
-            else:
-                checkpoint_queries.patch_blob(conn, *self.row, self.data, data)
-        if self.retries == 0 or not stored_value.inline():
-            return None
-        return self._replace(stored_value=stored_value, data=data, retries=self.retries - 1)
-
-    def _with_ids(self) -> StoredValue:
-        def with_id(item: Item) -> Item:
-            if isinstance(item, Inline) and item.id is None and item.message is not None:
-                return item._replace(id=item.message.id)
-            return item
-
-        return self.stored_value.mapped(with_id)
-
-
-def waiting_for(unbound: Sequence[UnboundValue], ids: AbstractSet[str]) -> list[UnboundValue]:
-    """The values with an inline message whose current id is among `ids`."""
-    waiting = []
-    for value in unbound:
-        for id_, _, message in value.stored_value.inline():
-            if (message.id if id_ is None and message is not None else id_) in ids:
-                waiting.append(value)
-                break
-    return waiting
-
-
-def bind(stored_value: StoredValue, ns: str, channel: str, find: FindPlaces) -> StoredValue:
-    """The value with references in place of the messages that the tree stores."""
-    locations: dict[str | None, list[Location | None]] = {
-        key: [None] * len(items) for key, items in stored_value.lists.items()
-    }
-    for key, scope, messages in unbound_messages(stored_value, ns, channel):
-        for n, location in zip(messages, find(scope, list(messages.values())), strict=True):
-            locations[key][n] = location
-    return _with_spans(stored_value, locations)
-
-
-def unbound_messages(
-    stored_value: StoredValue, ns: str, channel: str
-) -> Iterator[tuple[str | None, str, dict[int, EncodedMessage]]]:
-    """The inline messages with an id: key and scope of their list, and the messages by position."""
-    for key, items in stored_value.lists.items():
-        messages = {
-            n: EncodedMessage(item.id, item.body, "")
-            for n, item in enumerate(items)
-            if isinstance(item, Inline) and item.id
-        }
-        if messages:
-            yield key, scope_within(ns, channel, key), messages
-
-
-def packed(conn: Conn, stored_value: StoredValue) -> bytes:
-    """The bytes to store for a value; its messages are encrypted if the database is."""
-    return stored_value.pack(None if conn.seal is None else conn.seal.text)
-
-
-def _with_spans(
-    stored_value: StoredValue, locations: Mapping[str | None, Sequence[Location | None]]
-) -> StoredValue:
-    """A value with spans in place of messages; successive messages of a thread become one span."""
-    lists_: dict[str | None, Items] = {}
-    for key, items in stored_value.lists.items():
-        joined: list[Item] = []
-        for item, location in zip(items, locations[key], strict=True):
-            if location is None:
-                joined.append(item)
-            elif joined and isinstance(last := joined[-1], Span) and last.last == location.follows:
-                joined[-1] = Span(last.first, location.key)
-            else:
-                joined.append(Span(location.key, location.key))
-        lists_[key] = tuple(joined)
-    return StoredValue(lists_, stored_value.is_list, stored_value.rest)
 
 
 class ListCache(Component):

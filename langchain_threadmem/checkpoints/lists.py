@@ -25,7 +25,7 @@ from langchain_threadmem.messages.ids import number_in
 from langchain_threadmem.messages.tool_pairs import RESULT, follows_call
 from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS, State, node
 from langchain_threadmem.storage.statements import Conn, Query, Statement
-from langchain_threadmem.tree import grafts, nodes, revision, trees
+from langchain_threadmem.tree import grafts, nodes, superseding, trees
 from langchain_threadmem.tree.append import NodeWriter
 
 
@@ -293,7 +293,7 @@ class _ListWriter:
 
     def _supersede(self, keys: Sequence[int], by: int) -> None:
         self._changed = True
-        revision.supersede(self._conn, self._tree, keys, by)
+        superseding.supersede(self._conn, self._tree, keys, by)
 
     def _supersede_answers(self, parent: int, role: str) -> None:
         """Supersede the AI and tool messages of a turn that gets a second answer; later turns stay."""

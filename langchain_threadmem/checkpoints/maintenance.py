@@ -12,9 +12,9 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
 from langchain_threadmem.checkpoints import queries as checkpoint_queries
-from langchain_threadmem.checkpoints.list_cache import CONVERSATION_CHANNEL
 from langchain_threadmem.checkpoints.queries import Address, CheckpointRow
 from langchain_threadmem.checkpoints.save import Archive, blobs_of
+from langchain_threadmem.checkpoints.scopes import CONVERSATION_CHANNEL
 from langchain_threadmem.checkpoints.spans import Reader
 from langchain_threadmem.checkpoints.values import KIND, Item, Span, StoredValue, spans_of, unpack
 from langchain_threadmem.engine.flow import Flow, Sql
@@ -23,7 +23,7 @@ from langchain_threadmem.messages.parts import TypedBytes
 from langchain_threadmem.storage.schema import SUMMARIES, State
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.summaries import queries as summary_queries
-from langchain_threadmem.tree import copying, nodes, revision, trees
+from langchain_threadmem.tree import copying, nodes, superseding, trees
 
 
 def delete_for_runs(archive: Archive, runs: Sequence[str]) -> Flow[None]:
@@ -60,8 +60,8 @@ def _delete(archive: Archive, conn: Conn, tree: int, rows: Sequence[CheckpointRo
     keys |= _moved_to(conn, tree, keys, referenced)
     for home, live in copying.live_by_tree(conn, keys).items():
         trees.lock(conn, home)
-        revision.supersede(conn, home, live, None)
-        summary_queries.reopen(conn, home, revision.revive(conn, home, keys, referenced))
+        superseding.supersede(conn, home, live, None)
+        summary_queries.reopen(conn, home, superseding.revive(conn, home, keys, referenced))
     newest = max((row for row in remaining if not row.ns), key=lambda row: row.id, default=None)
     if newest is not None:
         state, _ = archive.state(newest)

@@ -22,20 +22,17 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
 from langchain_threadmem.checkpoints import lists
 from langchain_threadmem.checkpoints import queries as checkpoint_queries
-from langchain_threadmem.checkpoints.list_cache import (
-    START,
-    CachedList,
-    ListCache,
-    PreparedList,
+from langchain_threadmem.checkpoints.list_cache import CachedList, ListCache, PreparedList
+from langchain_threadmem.checkpoints.lists import Location
+from langchain_threadmem.checkpoints.queries import CheckpointRow, WriteRow, pack_id
+from langchain_threadmem.checkpoints.scopes import START, scope_of
+from langchain_threadmem.checkpoints.unbound_values import (
     UnboundValue,
     bind,
     packed,
-    scope_of,
     unbound_messages,
     waiting_for,
 )
-from langchain_threadmem.checkpoints.lists import Location
-from langchain_threadmem.checkpoints.queries import CheckpointRow, WriteRow, pack_id
 from langchain_threadmem.checkpoints.values import KIND, EncodedMessage, Span, StoredValue, take_apart
 from langchain_threadmem.engine import telemetry
 from langchain_threadmem.engine.flow import Flow, Sql

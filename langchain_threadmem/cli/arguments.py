@@ -166,7 +166,9 @@ def open_memory(
         )
     with closing(open_database(options.db, read_only=True)) as opened:
         if not opened.row_security:  # With row-level security the role cannot see the owners.
-            opened.read(lambda conn: rows.check_owner(conn, options.owner) if tables.owners(conn) else None)
+            opened.read(
+                lambda conn: rows.check_owner_exists(conn, options.owner) if tables.owners(conn) else None
+            )
     return MemorySystem(options.db, owner=options.owner, read_only=read_only, **system_options)
 
 

@@ -9,11 +9,11 @@ from langchain_threadmem.catalogue.queries import profile_of
 from langchain_threadmem.catalogue.verbs import title_of_conversation
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.export import json, page, text
+from langchain_threadmem.export import json, mermaid, page, text
 from langchain_threadmem.export.fine_tuning import to_fine_tuning
 from langchain_threadmem.export.graphml import to_graphml
 from langchain_threadmem.export.markdown import to_markdown
-from langchain_threadmem.threads.select import ThreadedConversation
+from langchain_threadmem.threads.run_selector import ThreadedConversation
 from langchain_threadmem.threads.selectors import LinearNodeSelector, SemanticNodeSelector
 from langchain_threadmem.tree import graph, read
 from langchain_threadmem.tree.node import ConversationNode
@@ -25,7 +25,7 @@ _FORMATS: dict[str, Callable[[Nodes], str]] = {
     "fine_tuning": to_fine_tuning,
     "text": text.to_text,
     "plain_text": text.to_text,
-    "mermaid": text.to_mermaid,
+    "mermaid": mermaid.to_mermaid,
 }
 """The functions of the formats that need only the live nodes and their ancestors."""
 SUFFIXES = {

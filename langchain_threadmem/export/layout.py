@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 
-from langchain_threadmem.catalogue.verbs import title_of_thread
+from langchain_threadmem.catalogue.titles import title_of_thread
 from langchain_threadmem.errors import NodeNotFoundError
 from langchain_threadmem.messages.display import content_of, label_of
 from langchain_threadmem.messages.text import one_line, plural

@@ -12,16 +12,16 @@ from langchain_threadmem.engine.runtime import Component, Resources, Runtime, Sh
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.index import vectors as embeddings
 from langchain_threadmem.index import watermarks
-from langchain_threadmem.index.language import ENGLISH, Language
-from langchain_threadmem.index.vector_index import (
+from langchain_threadmem.index.chroma import (
     ChromaIndex,
     Claim,
-    VectorIndex,
     chroma_server,
     close_client,
     leave_to_parent,
     open_chroma,
 )
+from langchain_threadmem.index.language import ENGLISH, Language
+from langchain_threadmem.index.vector_index import VectorIndex
 from langchain_threadmem.storage.urls import is_url
 
 if TYPE_CHECKING:

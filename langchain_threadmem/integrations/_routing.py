@@ -17,7 +17,7 @@ from langchain_threadmem.errors import InputError
 from langchain_threadmem.recall.options import Scope
 from langchain_threadmem.threads.events import MoveEvent, SelectionEvent
 from langchain_threadmem.threads.route import ActiveThread, Lineage, Routed, route
-from langchain_threadmem.threads.select import ThreadedConversation
+from langchain_threadmem.threads.run_selector import ThreadedConversation
 
 
 def announced_route(

@@ -18,7 +18,7 @@ from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.ids import check_name
 from langchain_threadmem.threads import route
 from langchain_threadmem.threads.route import Lineage
-from langchain_threadmem.threads.select import ThreadedConversation
+from langchain_threadmem.threads.run_selector import ThreadedConversation
 from langchain_threadmem.threads.selectors import AnySelector
 
 ConversationId = str | Callable[[Mapping[str, Any]], str] | None
@@ -167,7 +167,7 @@ def system_of_run(
         return system.for_owner(owner_of_run(owner, Run(config)))
     if system.owner_of_run is not None:
         return system.of_run(config)
-    check_owner(config or {}, system.owner)
+    check_owner_of_run(config or {}, system.owner)
     return system
 
 
@@ -175,7 +175,7 @@ OWNER_KEYS = ("owner", "user_id", "langgraph_auth_user_id")
 """Keys of a run's `configurable` that name the owner; the last is LangGraph Server's."""
 
 
-def check_owner(config: Mapping[str, Any], owner: str) -> None:
+def check_owner_of_run(config: Mapping[str, Any], owner: str) -> None:
     """Refuse a run for another owner than the owner of the system.
 
     Args:
@@ -186,7 +186,7 @@ def check_owner(config: Mapping[str, Any], owner: str) -> None:
         OwnerMismatchError: The configuration names another owner, as `owner` or as a user's id.
 
     Example:
-        >>> check_owner({"configurable": {"user_id": "ada"}}, "ada")
+        >>> check_owner_of_run({"configurable": {"user_id": "ada"}}, "ada")
     """
     configurable = config.get("configurable") or {}
     for key in OWNER_KEYS:
@@ -251,7 +251,7 @@ def memory_of_run(
     """The memory of the owner of a run."""
     if isinstance(memory, MemorySystem):
         return system_of_run(memory, owner, config)
-    check_owner(config, memory._conversation.runtime.owner)
+    check_owner_of_run(config, memory._conversation.runtime.owner)
     return memory
 
 

@@ -29,10 +29,10 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from langchain_threadmem.checkpoints import find, load, maintenance, save
-from langchain_threadmem.checkpoints.list_cache import CONVERSATION_CHANNEL
 from langchain_threadmem.checkpoints.load import Snapshot
 from langchain_threadmem.checkpoints.queries import Address
 from langchain_threadmem.checkpoints.save import Archive
+from langchain_threadmem.checkpoints.scopes import CONVERSATION_CHANNEL
 from langchain_threadmem.checkpoints.values import is_message_list
 from langchain_threadmem.common.inputs import check_one_of
 from langchain_threadmem.engine.flow import Flow, arun, averb, run, verb

@@ -34,7 +34,7 @@ from langchain_threadmem.threads import coverage, route
 from langchain_threadmem.threads.events import SUGGEST_AT, OnSelect, Suggestion, suggestion_threshold
 from langchain_threadmem.threads.llm_selector import selector_of
 from langchain_threadmem.threads.route import ActiveThread, Lineage
-from langchain_threadmem.threads.select import COVER, ThreadedConversation
+from langchain_threadmem.threads.run_selector import COVER, ThreadedConversation
 from langchain_threadmem.threads.selectors import AnySelector, SemanticNodeSelector
 
 if TYPE_CHECKING:

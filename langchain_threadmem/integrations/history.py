@@ -28,7 +28,7 @@ from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.ids import check_name
 from langchain_threadmem.removal import reset
 from langchain_threadmem.threads import append
-from langchain_threadmem.threads.select import ThreadedConversation
+from langchain_threadmem.threads.run_selector import ThreadedConversation
 from langchain_threadmem.tree import read
 from langchain_threadmem.tree.append import TIP, Parent
 from langchain_threadmem.tree.read import ActiveThread

@@ -226,7 +226,7 @@ def query(runtime: Runtime, question: Question) -> Flow[list[list[MemoryUnit]]]:
     ordered = [*external_hits, *memory_hits] if question.external_first else [*memory_hits, *external_hits]
     hits = list({hit.key: hit for hit in ordered}.values())[: question.k]
     if not hits and question.long:
-        yield from Sql(lambda conn: trees.check_owner(conn, runtime.owner))
+        yield from Sql(lambda conn: trees.check_unsealed(conn, runtime.owner))
     local = [hit.key for hit in hits if hit.collection is None and isinstance(hit.key, int)]
     if question.short or question.long:
         yield from record(runtime, local, question.interval)

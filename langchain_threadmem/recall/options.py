@@ -14,7 +14,7 @@ from langchain_threadmem.common.inputs import check_one_of, zoned
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.filters.conditions import Condition, FieldFilter, Kind, parse
 from langchain_threadmem.messages.roles import TYPES
-from langchain_threadmem.recall.postings import Floats, Postings
+from langchain_threadmem.recall.postings import Postings
 from langchain_threadmem.recall.summary_index import SummaryIndex
 
 Scope = Literal["thread", "conversation", "owner"]
@@ -191,14 +191,6 @@ class RecallOptions:
         if self.until is not None:
             allowed &= rows["time"] < zoned(self.until).timestamp()
         return allowed
-
-    def aged(self, scores: Floats, postings: Postings, now: float) -> Floats:
-        """Scores reduced by age: scores are log odds, so log 2 is subtracted for each half-life."""
-        if self.half_life is None:
-            return scores
-        age = np.maximum(now - postings.rows["time"], 0.0)
-        aged: Floats = scores - np.log(2) * age / self.half_life.total_seconds()
-        return aged
 
 
 def _ranks(rank: object) -> frozenset[int]:

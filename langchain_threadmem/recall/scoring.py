@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import NamedTuple
 
 import numpy as np
@@ -253,6 +254,15 @@ def scores(postings: Postings, question: Question, parts: Parts) -> Floats:
         turns = weighed(turn_parts(postings, question, parts), ASSISTANT, alone)
         total += share * (turns + _within_turn(postings, question, parts))
     return total
+
+
+def discounted(scores: Floats, postings: Postings, now: float, half_life: timedelta | None) -> Floats:
+    """Scores discounted by age: scores are log odds, so log 2 is subtracted for each half-life."""
+    if half_life is None:
+        return scores
+    age = np.maximum(now - postings.rows["time"], 0.0)
+    discounted: Floats = scores - np.log(2) * age / half_life.total_seconds()
+    return discounted
 
 
 def parts_alone(postings: Postings, question: Question) -> Parts:

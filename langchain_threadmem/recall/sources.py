@@ -32,7 +32,7 @@ from langchain_threadmem.recall.postings import Figures, Floats, Postings
 from langchain_threadmem.recall.question import Question, question_of
 from langchain_threadmem.recall.recollections import recollections
 from langchain_threadmem.recall.results import Recollection, Why
-from langchain_threadmem.recall.scoring import LITTLE, Parts, alone, assistance, parts_of, scores
+from langchain_threadmem.recall.scoring import LITTLE, Parts, alone, assistance, discounted, parts_of, scores
 from langchain_threadmem.recall.search import Candidates, Hit
 from langchain_threadmem.recall.summary_index import SummaryIndex
 from langchain_threadmem.recall.unfold import leaves
@@ -209,7 +209,7 @@ def _by_postings(runtime: Runtime, tree: int, query: PreparedQuery, options: Rec
             allowed = options.allowed(postings)
             if spans is not None:
                 allowed &= _inside(rows["key"], spans)
-            total = options.aged(scores(postings, question, parts), postings, now)
+            total = discounted(scores(postings, question, parts), postings, now, options.half_life)
             hits = _best(postings, question, figures, parts, total, allowed, options.most(postings))
             return Scored(hits, question, figures, query.vector, now, _share(postings))
 
@@ -314,7 +314,7 @@ def scored(
             allowed &= np.isin(messages.rows["key"], only)
         if spans is not None:
             allowed &= _inside(messages.rows["key"], spans)
-        total = options.aged(scores(messages, question, parts), messages, now)
+        total = discounted(scores(messages, question, parts), messages, now, options.half_life)
         hits = _best(messages, question, figures, parts, total, allowed, options.most(messages))
         best = Scored(hits, question, figures, query.vector, now, _share(messages))
         if summaries is None:
@@ -393,7 +393,7 @@ def _best_summaries(
     """The best of the allowed summaries, on the scale of the messages."""
     postings, question, figures = index.postings, messages.question, messages.figures
     parts = index.parts(question, figures, cosine)
-    total = options.aged(alone(parts, messages.share), postings, messages.now)
+    total = discounted(alone(parts, messages.share), postings, messages.now, options.half_life)
     hits = _best(postings, question, figures, parts, total, allowed, options.most(postings))
     rank_of = dict(zip(postings.rows["key"].tolist(), index.rank.tolist(), strict=True))
     return [hit._replace(rank=rank_of[hit.key]) for hit in hits]

@@ -87,7 +87,7 @@ def _results(
             break
     hits, results = result or ([], [])
     if not hits and tree is None:
-        yield from Sql(lambda conn: trees.check_owner(conn, runtime.owner))
+        yield from Sql(lambda conn: trees.check_unsealed(conn, runtime.owner))
     if options.reranker is None:
         return results
     hits = yield from _reranked(conversation, query, hits, options)

@@ -21,11 +21,11 @@ MAX_GROUP_SIZE = 60
 MAX_TOKEN_COUNT = 2000
 
 
-def count_tokens(text: str) -> int:
+def most_tokens(text: str) -> int:
     """An upper bound of the tokens of a text in any tokenizer: one for each character, and an end token.
 
     Example:
-        >>> count_tokens("Hello")
+        >>> most_tokens("Hello")
         6
     """
     return len(text) + 1
@@ -42,7 +42,7 @@ class Limits(NamedTuple):
 
     size: int = MAX_GROUP_SIZE
     tokens: int = MAX_TOKEN_COUNT
-    count: Callable[[str], int] = count_tokens
+    count: Callable[[str], int] = most_tokens
 
 
 def group(tokens: Sequence[int], limits: Limits, begun: Sequence[int] = ()) -> tuple[int, list[int]]:

@@ -19,7 +19,7 @@ from langchain_threadmem.messages.tool_pairs import call_ids
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.threads.moves import heal
 from langchain_threadmem.threads.moves.heal import Move
-from langchain_threadmem.threads.select import ThreadedConversation, select
+from langchain_threadmem.threads.run_selector import ThreadedConversation, select
 from langchain_threadmem.tree import nodes, trees
 from langchain_threadmem.tree.append import TIP, Append, Draft, Parent, Written
 from langchain_threadmem.tree.conversation import tree_of

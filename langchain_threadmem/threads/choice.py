@@ -18,8 +18,8 @@ from itertools import islice
 
 import numpy as np
 
+from langchain_threadmem.threads.features.detect_language import language_of
 from langchain_threadmem.threads.features.learned_words import Floats
-from langchain_threadmem.threads.features.phrases import language_of
 from langchain_threadmem.threads.features.structure import LEAST_CHANCE
 from langchain_threadmem.threads.features.table import Candidates, check_vectors, describe
 from langchain_threadmem.threads.features.words import MESSAGE_CUE_AT, MessageFeatures, Reader

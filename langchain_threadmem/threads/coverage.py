@@ -21,7 +21,7 @@ from langchain_threadmem.messages.roles import is_answer
 from langchain_threadmem.messages.tokens import count_tokens
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn
-from langchain_threadmem.threads.select import ThreadedConversation
+from langchain_threadmem.threads.run_selector import ThreadedConversation
 from langchain_threadmem.tree import nodes, read
 from langchain_threadmem.tree import placements as stored_placements
 from langchain_threadmem.tree.conversation import tree_of

@@ -8,12 +8,12 @@ from typing import Final, Literal, NamedTuple, get_args
 from langchain_core.messages import BaseMessage
 from typing_extensions import TypedDict
 
-from langchain_threadmem.catalogue.verbs import title_of, title_of_thread
+from langchain_threadmem.catalogue.titles import title_of, title_of_thread
 from langchain_threadmem.common.inputs import check_one_of, is_share
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.threads.moves.heal import Moved
-from langchain_threadmem.threads.select import Selected
+from langchain_threadmem.threads.run_selector import Selected
 from langchain_threadmem.tree.append import TIP
 
 OnSelect = Literal["apply", "suggest"]

@@ -18,7 +18,7 @@ from langchain_threadmem.errors import InputError, SelectionError
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.messages.quoting import marked
 from langchain_threadmem.messages.text import cut, plural
-from langchain_threadmem.threads.asking import RELIABILITY, Question, Reliability, Share
+from langchain_threadmem.threads.cascade import RELIABILITY, Question, Reliability, Share
 from langchain_threadmem.threads.choice import Choice
 from langchain_threadmem.threads.selectors import AnySelector, FlowSelector, SemanticNodeSelector
 from langchain_threadmem.threads.tree_view import OnFailure, TreeView

@@ -45,10 +45,10 @@ from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.threads import coverage
 from langchain_threadmem.threads.events import MoveEvent, Placed, SelectionEvent, move_event, selection_event
 from langchain_threadmem.threads.moves import corrections, heal
-from langchain_threadmem.threads.select import EVERYTHING, Past, ThreadedConversation, select
+from langchain_threadmem.threads.run_selector import EVERYTHING, Past, ThreadedConversation, select
 from langchain_threadmem.threads.tree_view import turns
 from langchain_threadmem.tree import append as writer
-from langchain_threadmem.tree import branches, grafts, nodes, revise, revision, trees
+from langchain_threadmem.tree import branches, grafts, nodes, revise, superseding, trees
 from langchain_threadmem.tree import lineage as lineage_sql
 from langchain_threadmem.tree import placements as stored_placements
 from langchain_threadmem.tree.append import TIP, Draft
@@ -718,7 +718,7 @@ def _write(
         parent = None if tip is None else tip.seq
     live = [row.key for row in replaced.values() if row.state == State.LIVE]
     if old or live:
-        revision.replace(conn, tree, new, parent, live)
+        superseding.replace(conn, tree, new, parent, live)
     else:
         writer.append(conn, tree, new, parent)
 

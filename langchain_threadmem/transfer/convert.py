@@ -142,7 +142,7 @@ def _into_folder(database: Database, target: Path, owner: str | None, progress: 
 def _write(database: Database, directory: Path, owner: str | None, progress: Progress) -> Manifest:
     def read(conn: Conn) -> Manifest:
         if owner is not None:
-            memory_rows.check_owner(conn, owner)
+            memory_rows.check_owner_exists(conn, owner)
         owners = tables.owners(conn) if owner is None else [owner]
         total, done = memory_rows.count(conn, owners), count(1)
         blocks = memory_rows.dump(conn, owners)

@@ -93,7 +93,7 @@ class IdMap:
         return Span(*(self.of(Id.NODE, key) for key in item)) if isinstance(item, Span) else item
 
 
-def check_owner(conn: Conn, owner: str) -> None:
+def check_owner_exists(conn: Conn, owner: str) -> None:
     """Refuse an owner without a memory.
 
     Raises:

@@ -11,7 +11,7 @@ from sqlalchemy import bindparam, select
 from langchain_threadmem.storage import node_keys
 from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS, State, node
 from langchain_threadmem.storage.statements import Conn, Statement, within
-from langchain_threadmem.tree import grafts, nodes, placements, revision, trees
+from langchain_threadmem.tree import grafts, nodes, placements, superseding, trees
 from langchain_threadmem.tree import lineage as lineage_sql
 from langchain_threadmem.tree.append import NodeWriter, insert, new_segment
 from langchain_threadmem.tree.node import MessageSummary, Placement
@@ -82,7 +82,7 @@ def copy_tree(conn: Conn, source: int, target: int) -> dict[int, int]:
         segments[old] = new_segment(conn, target, None if parent is None else key_of_copy(parent, segments))
     rows = conn.all(_NODES, source)
     insert(conn, [(key_of_copy(row[0], segments), target, *row[2:]) for row in rows])
-    for statement in (*revision.COPIES, revision.COPY_CHOICE):
+    for statement in (*superseding.COPIES, superseding.COPY_CHOICE):
         conn.many(statement, [(key_of_copy(row[0], segments), row[0]) for row in rows])
     for key, parent in grafts.of_tree(conn, source).items():
         grafts.record(conn, target, key_of_copy(key, segments), key_of_copy(parent, segments))

@@ -16,7 +16,7 @@ from langchain_threadmem.messages.tool_pairs import calls_tools
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import append as writer
-from langchain_threadmem.tree import copying, graph, nodes, revision, trees
+from langchain_threadmem.tree import copying, graph, nodes, superseding, trees
 from langchain_threadmem.tree import placements as stored_placements
 from langchain_threadmem.tree.append import Draft
 from langchain_threadmem.tree.conversation import Conversation, node_in, tree_of
@@ -58,7 +58,7 @@ def edit(conversation: Conversation, node_id: int, new: MessageInput) -> Flow[Co
                 _keep_title(conn, tree, old, written[0].id)
             if older:
                 # Otherwise the path from an old version to the current version would grow with each edit.
-                revision.supersede(conn, tree, older, written[0].id)
+                superseding.supersede(conn, tree, older, written[0].id)
             return written
         # A system message has no answers, and the active thread does not change.
         tip = trees.head(conn, tree).tip
@@ -131,7 +131,7 @@ def place_turn(
         stored_placements.put(conn, [(node.key, node.message, confirmed)])
         trees.changed(conn, tree)
         return node, confirmed
-    moved_node = revision.move(conn, tree, node, following, parent_id)
+    moved_node = superseding.move(conn, tree, node, following, parent_id)
     if why is not None:
         stored_placements.put(conn, [(moved_node.key, node.message, why)])
     return moved_node, why
@@ -187,7 +187,7 @@ def _replace(
         written = writer.append(conn, tree, drafts)
     else:
         live = [row.key for row in old if row.state == State.LIVE]
-        written = revision.replace(conn, tree, drafts, parent, live)
+        written = superseding.replace(conn, tree, drafts, parent, live)
     return written.nodes
 
 

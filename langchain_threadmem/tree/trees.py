@@ -193,7 +193,7 @@ def check_all(conn: Conn, tree_ids: Iterable[int]) -> None:
         check(conn, tree_id, sealed)
 
 
-def check_owner(conn: Conn, owner: str) -> None:
+def check_unsealed(conn: Conn, owner: str) -> None:
     """Check that a memory without a cipher does not leave out conversations that are encrypted.
 
     Raises:

@@ -18,8 +18,8 @@ from conftest import WordEmbeddings
 
 from langchain_threadmem import MemorySystem
 from langchain_threadmem.errors import InputError, PersistenceError
+from langchain_threadmem.index.chroma import chroma_server
 from langchain_threadmem.index.indexes import Indexes
-from langchain_threadmem.index.vector_index import chroma_server
 
 
 @pytest.fixture(scope="module")

@@ -27,7 +27,7 @@ sys.path.insert(0, sys.argv[4])
 from conftest import WordEmbeddings
 from langchain_threadmem import MemorySystem
 from langchain_threadmem.index import vectors as embeddings
-from langchain_threadmem.index.vector_index import ChromaIndex
+from langchain_threadmem.index.chroma import ChromaIndex
 from langchain_threadmem.common.workers import Gradual
 from langchain_threadmem.index import catch_up as index
 Gradual.start = lambda *_: None  # Nothing is done before the verb is.

@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from langchain_threadmem import MemorySystem
-from langchain_threadmem.summaries.grouping import Limits, calls, count_tokens, group, own_threads
+from langchain_threadmem.summaries.grouping import Limits, calls, group, most_tokens, own_threads
 
 limits = st.builds(Limits, st.integers(2, 8), st.integers(1, 60))
 sizes = st.lists(st.integers(1, 40), max_size=40)
 
 
 def test_tokens_of_a_text_are_its_characters_and_one() -> None:
-    assert count_tokens("aaaaa") == 6
+    assert most_tokens("aaaaa") == 6
 
 
 @pytest.mark.parametrize("wrong", [{"max_group_size": 1}, {"max_group_size": 0}, {"max_token_count": 0}])

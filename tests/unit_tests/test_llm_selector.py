@@ -25,7 +25,7 @@ from langchain_threadmem import (
     SemanticNodeSelector,
 )
 from langchain_threadmem.errors import InputError, SelectionError
-from langchain_threadmem.threads.asking import Question, Reliability, Share
+from langchain_threadmem.threads.cascade import Question, Reliability, Share
 from langchain_threadmem.threads.choice import Choice
 from langchain_threadmem.threads.llm_selector import NodeSelection
 

@@ -24,15 +24,9 @@ from langchain_threadmem import MemorySystem
 from langchain_threadmem.engine.flow import run
 from langchain_threadmem.errors import PersistenceError
 from langchain_threadmem.index import catch_up
+from langchain_threadmem.index.chroma import CHROMA_FILE, Claim, open_chroma
 from langchain_threadmem.index.indexes import Indexes
-from langchain_threadmem.index.vector_index import (
-    CHROMA_FILE,
-    Claim,
-    ExactIndex,
-    ExactOwnerIndex,
-    Found,
-    open_chroma,
-)
+from langchain_threadmem.index.vector_index import ExactIndex, ExactOwnerIndex, Found
 from langchain_threadmem.index.vectors import Vectors
 
 OTHER = """

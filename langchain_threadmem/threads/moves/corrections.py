@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import islice, takewhile
 from operator import itemgetter
 
-from langchain_threadmem.catalogue.verbs import title_of_thread
+from langchain_threadmem.catalogue.titles import title_of_thread
 from langchain_threadmem.common.inputs import is_whole
 from langchain_threadmem.engine import telemetry
 from langchain_threadmem.engine.flow import Flow, Sql
@@ -22,7 +22,7 @@ from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.summaries import queries as summary_queries
 from langchain_threadmem.threads.tree_view import turns
-from langchain_threadmem.tree import branches, nodes, revise, revision, trees
+from langchain_threadmem.tree import branches, nodes, revise, superseding, trees
 from langchain_threadmem.tree import placements as stored_placements
 from langchain_threadmem.tree.conversation import Conversation, node_in, tree_of
 from langchain_threadmem.tree.navigate import MessageRef, message_in
@@ -153,9 +153,9 @@ def revive(conversation: Conversation, message: MessageRef) -> Flow[Conversation
                 if version.state == State.LIVE:
                     turn = [version, *nodes.answers(conn, tree, version.key, version.seq)]
                     live = [other.key for other in turn if other.state == State.LIVE]
-                    revision.supersede(conn, tree, live, node.seq)
-        revived = [node.key for node in old if not revision.is_live(conn, tree, node.message)]
-        revision.make_live(conn, tree, revived)
+                    superseding.supersede(conn, tree, live, node.seq)
+        revived = [node.key for node in old if not superseding.is_live(conn, tree, node.message)]
+        superseding.make_live(conn, tree, revived)
         summary_queries.reopen(conn, tree, revived)
         trees.move_tip(conn, tree, thread[-1].key)
         [last] = nodes.by_keys(conn, [thread[-1].key])

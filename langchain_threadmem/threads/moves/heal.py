@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from langchain_threadmem.catalogue.verbs import title_of
+from langchain_threadmem.catalogue.titles import title_of
 from langchain_threadmem.messages.codec import UNREADABLE, decode_stored
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn

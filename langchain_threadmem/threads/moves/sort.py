@@ -21,7 +21,7 @@ from langchain_threadmem.messages.roles import is_answer
 from langchain_threadmem.messages.tool_pairs import text_of_calls
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn
-from langchain_threadmem.threads.features.phrases import language_of
+from langchain_threadmem.threads.features.detect_language import language_of
 from langchain_threadmem.threads.moves.sort_plan import Sorter, Turn
 from langchain_threadmem.threads.selectors import OtherLanguages, TurnReader, rows_of
 from langchain_threadmem.threads.turn_ends import TurnEnd

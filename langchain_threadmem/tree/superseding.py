@@ -1,4 +1,4 @@
-"""SQL: nodes that are superseded, revived or moved; each function requires a write transaction."""
+"""SQL: superseding, replacing, reviving and moving nodes; each function requires a write transaction."""
 
 from __future__ import annotations
 

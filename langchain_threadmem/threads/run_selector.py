@@ -1,4 +1,4 @@
-"""Selection: a conversation with its selector, and the fallback if the selector fails."""
+"""A conversation with its selector: the call of the selector, and the fallback if the selector fails."""
 
 from __future__ import annotations
 

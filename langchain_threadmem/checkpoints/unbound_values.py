@@ -1,0 +1,122 @@
+"""SQL: stored values whose messages get their ids later, and references in place of their messages.
+
+A reducer may assign an id to a message after a write with this message was stored. The write is then an
+*unbound value*: as soon as the message has an id, the write is stored again with a reference to the message
+in the tree, so that a replay adds no second copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import NamedTuple
+
+from langchain_threadmem.checkpoints import queries as checkpoint_queries
+from langchain_threadmem.checkpoints.lists import Location
+from langchain_threadmem.checkpoints.queries import WriteRow
+from langchain_threadmem.checkpoints.scopes import scope_within
+from langchain_threadmem.checkpoints.values import EncodedMessage, Inline, Item, Items, Span, StoredValue
+from langchain_threadmem.storage.statements import Conn
+
+FindPlaces = Callable[[str, Sequence[EncodedMessage]], Sequence[Location | None]]
+"""Finds the places of messages in the tree of a scope."""
+
+
+class UnboundValue(NamedTuple):
+    """A stored value with messages that were not in the tree when it was written.
+
+    Attributes:
+        ns: The namespace of the checkpoint.
+        channel: The channel.
+        stored_value: The value, with the message objects of its inline messages.
+        row: The row that stores the value: a pending write, or tree and number of a blob.
+        data: The stored bytes.
+        retries: The number of further attempts to bind the value.
+    """
+
+    ns: str
+    channel: str
+    stored_value: StoredValue
+    row: WriteRow | tuple[int, int]
+    data: bytes
+    retries: int = 4
+
+    def rewrite(self, conn: Conn, find: FindPlaces) -> UnboundValue | None:
+        """Store the value again if its messages have ids or places; `None` if no more attempts are needed."""
+        stored_value, data = bind(self._with_ids(), self.ns, self.channel, find), self.data
+        if stored_value != self.stored_value:
+            data = packed(conn, stored_value)
+            if isinstance(self.row, WriteRow):
+                checkpoint_queries.patch_write(conn, self.row._replace(data=self.data), data)
+            else:
+                checkpoint_queries.patch_blob(conn, *self.row, self.data, data)
+        if self.retries == 0 or not stored_value.inline():
+            return None
+        return self._replace(stored_value=stored_value, data=data, retries=self.retries - 1)
+
+    def _with_ids(self) -> StoredValue:
+        def with_id(item: Item) -> Item:
+            if isinstance(item, Inline) and item.id is None and item.message is not None:
+                return item._replace(id=item.message.id)
+            return item
+
+        return self.stored_value.mapped(with_id)
+
+
+def waiting_for(unbound: Sequence[UnboundValue], ids: AbstractSet[str]) -> list[UnboundValue]:
+    """The values with an inline message whose current id is among `ids`."""
+    waiting = []
+    for value in unbound:
+        for id_, _, message in value.stored_value.inline():
+            if (message.id if id_ is None and message is not None else id_) in ids:
+                waiting.append(value)
+                break
+    return waiting
+
+
+def bind(stored_value: StoredValue, ns: str, channel: str, find: FindPlaces) -> StoredValue:
+    """The value with references in place of the messages that the tree stores."""
+    locations: dict[str | None, list[Location | None]] = {
+        key: [None] * len(items) for key, items in stored_value.lists.items()
+    }
+    for key, scope, messages in unbound_messages(stored_value, ns, channel):
+        for n, location in zip(messages, find(scope, list(messages.values())), strict=True):
+            locations[key][n] = location
+    return _with_spans(stored_value, locations)
+
+
+def unbound_messages(
+    stored_value: StoredValue, ns: str, channel: str
+) -> Iterator[tuple[str | None, str, dict[int, EncodedMessage]]]:
+    """The inline messages with an id: key and scope of their list, and the messages by position."""
+    for key, items in stored_value.lists.items():
+        messages = {
+            n: EncodedMessage(item.id, item.body, "")
+            for n, item in enumerate(items)
+            if isinstance(item, Inline) and item.id
+        }
+        if messages:
+            yield key, scope_within(ns, channel, key), messages
+
+
+def packed(conn: Conn, stored_value: StoredValue) -> bytes:
+    """The bytes to store for a value; its messages are encrypted if the database is."""
+    return stored_value.pack(None if conn.seal is None else conn.seal.text)
+
+
+def _with_spans(
+    stored_value: StoredValue, locations: Mapping[str | None, Sequence[Location | None]]
+) -> StoredValue:
+    """A value with spans in place of messages; successive messages of a thread become one span."""
+    lists_: dict[str | None, Items] = {}
+    for key, items in stored_value.lists.items():
+        joined: list[Item] = []
+        for item, location in zip(items, locations[key], strict=True):
+            if location is None:
+                joined.append(item)
+            elif joined and isinstance(last := joined[-1], Span) and last.last == location.follows:
+                joined[-1] = Span(last.first, location.key)
+            else:
+                joined.append(Span(location.key, location.key))
+        lists_[key] = tuple(joined)
+    return StoredValue(lists_, stored_value.is_list, stored_value.rest)
