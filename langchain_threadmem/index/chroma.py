@@ -8,6 +8,7 @@ can run arbitrary code (CVE-2026-45829).
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import logging
 import re
@@ -42,7 +43,7 @@ SCRUB_SECONDS = 10.0
 """The time to wait while Chroma uses its database, in seconds."""
 _SECRET = re.compile("//.*@")
 _inherited: list[object] = []
-"""Objects that the parent process had open at the fork; garbage collection would close them."""
+"""Objects that the parent process had open at the fork; see `_keep_open`."""
 
 
 class ChromaIndex:
@@ -210,7 +211,7 @@ class Claim:
     def leave_to_parent(cls) -> None:
         """Drop all locks in a forked child, without closing the connections of the parent."""
         if cls._locks:
-            _inherited.append(cls._locks)
+            _keep_open(cls._locks)
             cls._locks = {}
 
     def release(self) -> None:
@@ -226,6 +227,15 @@ class Claim:
                 connection.close()
 
 
+def _keep_open(inherited: object) -> None:
+    """Keep an object that belongs to the parent process; its deletion would close it, or wait for threads.
+
+    The list alone keeps it until the exit of the child, when Python deletes the variables of modules.
+    """
+    _inherited.append(inherited)
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(inherited))
+
+
 def close_client(client: ClientAPI) -> None:
     """Close a client and the connections to its server, which Chroma leaves open."""
     client.close()  # type: ignore[attr-defined] # the base class lacks it
@@ -239,7 +249,7 @@ def leave_to_parent(client: ClientAPI | None) -> None:
     """Keep an embedded client open after a fork, since its threads run in the parent process."""
     Claim.leave_to_parent()
     if client is not None:
-        _inherited.append(client)
+        _keep_open(client)
 
 
 def chroma_server(url: str) -> Callable[[], ClientAPI]:

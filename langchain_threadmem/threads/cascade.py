@@ -1,4 +1,4 @@
-"""The cascade: the messages that a chat model is asked about, and the weight of its answers beside the odds.
+"""The cascade: the messages that a chat model is asked about, and the weight of its answers.
 
 A model is asked about the messages for which its answer is expected to raise the probability of the choice
 most. By Bayes' rule an answer is weighted by the model's reliability: an unreliable model changes only
