@@ -41,8 +41,8 @@ SUBJECTS = ("bread", "taxes", "tomatoes", "marathon", "violin", "chess")
 BUDGETS = {
     "append": 2,
     "append, semantic selector": 18,
-    "recall": 16,
-    "retrieve": 17,
+    "recall": 15,
+    "retrieve": 16,
     "put": 6,
     "get_tuple": 4,
     "place": 24,
@@ -52,7 +52,7 @@ BUDGETS = {
     "summarize_session": 55,
     "query": 18,
     "add_memory": 5,
-    "erase": 121,
+    "erase": 119,
 }
 """The highest number of statements of each verb."""
 _UNCOUNTED = ("BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE", "PRAGMA")
