@@ -81,11 +81,11 @@ class SystemIntegration:
         self._owns_system = False
 
     @classmethod
-    def _on(cls, url: str | Path | None, owner: str, **options: Any) -> Self:
+    def _on(cls, url: str | Path | None, owner: str, make: Callable[[MemorySystem], Self]) -> Self:
         """An integration over a new system, which `with` closes."""
         system = MemorySystem(url, owner=owner)
         try:
-            integration = cls(system, **options)
+            integration = make(system)
         except BaseException:
             system.close()
             raise

@@ -156,7 +156,7 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
             ...     saver.get_tuple({"configurable": {"thread_id": "first"}}) is None
             True
         """
-        return cls._on(url, owner, serde=serde)
+        return cls._on(url, owner, lambda system: cls(system, serde=serde))
 
     @verb
     def get_tuple(self, config: RunnableConfig) -> Flow[CheckpointTuple | None]:

@@ -113,7 +113,7 @@ class ThreadMemStore(SystemIntegration, BaseStore):
             ...     store.get(("users",), "ada") is None
             True
         """
-        return cls._on(url, owner, index=index, ttl=ttl)
+        return cls._on(url, owner, lambda system: cls(system, index=index, ttl=ttl))
 
     @property
     def _context(self) -> StoreContext:
