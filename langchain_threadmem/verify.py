@@ -31,11 +31,11 @@ from langchain_threadmem.tree import placements as stored_placements
 from langchain_threadmem.tree.conversation import Conversation, tree_of
 from langchain_threadmem.tree.graph import circular
 from langchain_threadmem.tree.nodes import NodeRow
+from langchain_threadmem.tree.trees import NO_TREE
 
 T = TypeVar("T")
 
 ROWS_AT_ONCE = 20_000
-NO_TREE = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def verify_conversation(conversation: Conversation) -> Flow[Verification]:
     """Run `verify` for one conversation."""
     problems: list[str] = []
     tree = yield from _attempt(f"conversation {conversation.name!r}", tree_of(conversation), problems)
-    verification = yield from verify(conversation.runtime.owner, NO_TREE if tree is None else tree)
+    verification = yield from verify(conversation.runtime.owner, tree or NO_TREE)
     return replace(verification, problems=tuple(dict.fromkeys([*verification.problems, *problems])))
 
 

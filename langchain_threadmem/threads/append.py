@@ -22,7 +22,7 @@ from langchain_threadmem.threads.moves.heal import Move
 from langchain_threadmem.threads.run_selector import ThreadedConversation, select
 from langchain_threadmem.tree import nodes, trees
 from langchain_threadmem.tree.append import TIP, Append, Draft, Parent, Written
-from langchain_threadmem.tree.conversation import tree_of
+from langchain_threadmem.tree.conversation import created_tree_of, tree_of
 from langchain_threadmem.tree.node import ConversationNode
 from langchain_threadmem.tree.rows import drafts_of
 
@@ -130,7 +130,7 @@ def _write(
     if not drafts:
         return []
     # The drafts are encoded already, so a message that cannot be stored creates no tree.
-    tree = conversation.tree or (yield from tree_of(conversation))
+    tree = conversation.tree or (yield from created_tree_of(conversation))
     write = Append(tree, drafts, parent)
 
     def move_and_write(conn: Conn) -> Written:

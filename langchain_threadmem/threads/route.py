@@ -52,7 +52,7 @@ from langchain_threadmem.tree import branches, grafts, nodes, revise, supersedin
 from langchain_threadmem.tree import lineage as lineage_sql
 from langchain_threadmem.tree import placements as stored_placements
 from langchain_threadmem.tree.append import TIP, Draft
-from langchain_threadmem.tree.conversation import tree_of
+from langchain_threadmem.tree.conversation import created_tree_of, tree_of
 from langchain_threadmem.tree.lineage import Span, within
 from langchain_threadmem.tree.nodes import NodeRow, Outline
 from langchain_threadmem.tree.rows import drafts_of
@@ -146,7 +146,7 @@ def route(
     newest = newest_human(spoken)
     if newest is None:
         return None
-    tree = yield from tree_of(conversation)
+    tree = yield from created_tree_of(conversation)
     if any(message.type in _ANSWERS for message in spoken[newest:]):
         yield from store(conversation, spoken)
         placed: Placed | str = "the turn is under way"
@@ -200,7 +200,7 @@ def _route(
     Returns:
         The place of the first of them; the reason if all of them already have places.
     """
-    tree, write_value = (yield from tree_of(conversation)), conversation.runtime.parts.keep
+    tree, write_value = (yield from created_tree_of(conversation)), conversation.runtime.parts.keep
     start = newest
     while start and isinstance(spoken[start - 1], HumanMessage):
         start -= 1
@@ -309,6 +309,7 @@ def store(conversation: ThreadedConversation, given: Sequence[BaseMessage]) -> F
     first = yield from Sql(lambda conn: _first_new(conn, tree, spoken, write_value))
     if first == len(spoken):
         return written
+    tree = yield from created_tree_of(conversation)
     tail = spoken[max(first - 1, 0) :]  # From the last stored message.
     drafts = drafts_of(tail, other=write_value)
 

@@ -13,6 +13,7 @@ from langchain_threadmem.messages.windows import Window
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import nodes, trees
 from langchain_threadmem.tree.nodes import NodeRow
+from langchain_threadmem.tree.trees import NO_TREE
 
 
 @dataclass
@@ -23,31 +24,36 @@ class Conversation:
     name: str
     context_depth: int = 5
     window: Window | None = None
-    _tree: int = field(default=0, init=False)
+    _tree: int = field(default=NO_TREE, init=False)
 
     @property
     def tree(self) -> int:
-        """Id of the conversation's tree; 0 before the first read, or if the tree was erased."""
-        return 0 if self._tree in self.runtime.erased_trees else self._tree
+        """Id of the conversation's tree; `NO_TREE` before the first read, or if the tree was erased."""
+        return NO_TREE if self._tree in self.runtime.erased_trees else self._tree
 
 
 def tree_of(conversation: Conversation) -> Flow[int]:
-    """The id of the conversation's tree, which is created if it does not exist.
+    """The id of the conversation's tree; `NO_TREE` if the tree does not exist, as before its first message.
 
     Raises:
         SessionNotFoundError: The tree does not exist, and the memory is read-only.
     """
     if not conversation.tree:
+        owner, name = conversation.runtime.owner, conversation.name
+        found = yield from Sql(lambda conn: trees.find(conn, owner, name))
+        if found is None and conversation.runtime.read_only:
+            raise SessionNotFoundError(
+                f"there is no conversation {name!r}, and a read-only memory creates none; "
+                "MemorySystem.conversations() lists all"
+            )
+        conversation._tree = found or NO_TREE
+    return conversation.tree
+
+
+def created_tree_of(conversation: Conversation) -> Flow[int]:
+    """The id of the conversation's tree, which is created if it does not exist."""
+    if not conversation.tree:
         owner, name, now = conversation.runtime.owner, conversation.name, time.time()
-        if conversation.runtime.read_only:
-            found = yield from Sql(lambda conn: trees.find(conn, owner, name))
-            if found is None:
-                raise SessionNotFoundError(
-                    f"there is no conversation {name!r}, and a read-only memory creates none; "
-                    "MemorySystem.conversations() lists all"
-                )
-            conversation._tree = found
-            return found
         conversation._tree = yield from Sql(
             lambda conn: trees.find_or_create(conn, owner, name, now), write=True
         )

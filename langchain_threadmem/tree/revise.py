@@ -19,7 +19,7 @@ from langchain_threadmem.tree import append as writer
 from langchain_threadmem.tree import copying, graph, nodes, superseding, trees
 from langchain_threadmem.tree import placements as stored_placements
 from langchain_threadmem.tree.append import Draft
-from langchain_threadmem.tree.conversation import Conversation, node_in, tree_of
+from langchain_threadmem.tree.conversation import Conversation, created_tree_of, node_in, tree_of
 from langchain_threadmem.tree.graph import parents_first
 from langchain_threadmem.tree.node import BY_HAND, KEPT_BY_HAND, ConversationNode, Placement, known_chances
 from langchain_threadmem.tree.nodes import NodeRow, Outline
@@ -254,7 +254,7 @@ def restore(conversation: Conversation, saved: Sequence[ConversationNode], tip: 
         )
     if tip is None and ordered:
         tip = next((node.id for node in reversed(ordered) if node.state == State.LIVE), ordered[-1].id)
-    tree = yield from tree_of(conversation)
+    tree = yield from created_tree_of(conversation)
 
     def fill(conn: Conn) -> None:
         trees.lock(conn, tree)

@@ -45,6 +45,10 @@ class Head(NamedTuple):
     used: float | None
 
 
+NO_TREE = 0
+"""The id of the tree of a conversation that does not exist; its head is that of an empty tree."""
+_NO_HEAD = Head(next_seq=1, tip=None, system=None, version=0, epoch=0, pinned=False, sealed=False, used=None)
+
 _NAMED = (
     (tree.c.owner == bindparam("owner")),
     (tree.c.conversation == bindparam("conversation")),
@@ -294,7 +298,7 @@ def lock_all(conn: Conn, trees: Collection[int]) -> None:
 
 def head(conn: Conn, tree_id: int) -> Head:
     """The head of a tree."""
-    return head_of(conn.all(_HEAD, tree_id))
+    return _NO_HEAD if tree_id == NO_TREE else head_of(conn.all(_HEAD, tree_id))
 
 
 def head_query(tree_id: int) -> Query:
@@ -315,6 +319,8 @@ def head_of(rows: Sequence[tuple[Any, ...]]) -> Head:
 
 def extent(conn: Conn, tree_id: int) -> tuple[int, int | None]:
     """The highest node number of a conversation, and the tree of its summaries if there is one."""
+    if tree_id == NO_TREE:
+        return 0, None
     row = conn.one(_EXTENT, tree_id)
     if row is None:
         raise _erased()
