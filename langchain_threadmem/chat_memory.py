@@ -26,7 +26,7 @@ from langchain_threadmem.export.mermaid import MermaidOptions
 from langchain_threadmem.index import embed
 from langchain_threadmem.messages.convert import MessageInput
 from langchain_threadmem.messages.ids import check_name
-from langchain_threadmem.messages.windows import Window, bound
+from langchain_threadmem.messages.windows import Window, bound, check_window
 from langchain_threadmem.recall import verbs as recall_verbs
 from langchain_threadmem.recall.options import Conditions, RecallOptions
 from langchain_threadmem.recall.results import Recollection
@@ -93,6 +93,33 @@ class ChatMemoryOptions(ConversationOptions, total=False):
     embeddings: Embeddings | Literal[False] | None
 
 
+def check_options(**options: Unpack[ConversationOptions]) -> None:
+    """Refuse options of a conversation that have the wrong type or are out of their range.
+
+    Raises:
+        InputError: An option has the wrong type or is out of its range.
+        TypeError: There is no option with this name.
+    """
+    for name in options.keys() - ConversationOptions.__annotations__.keys():
+        raise TypeError(f"a conversation has no option {name!r}")
+    depth, summarizer = options.get("context_depth", 0), options.get("summarizer")
+    if not hasattr(depth, "__index__"):
+        raise InputError(f"context_depth must be a number, not {depth!r}")
+    if depth < 0:
+        raise InputError("context_depth must be non-negative")
+    if summarizer is not None:
+        check_summarizer(summarizer)
+    check_one_of("on_selection_failure", options.get("on_selection_failure", "latest"), get_args(OnFailure))
+    check_cover(options.get("cover", COVER), options.get("cover_tokens", COVER_TOKENS))
+    check_window(options.get("window"))
+    selector = options.get("node_selector")
+    if selector is not None and not (callable(selector) or isinstance(selector, NodeSelector)):
+        raise InputError(
+            f"{selector!r} is not a node selector; pass a function (tree, message) -> int | None, "
+            "or an object with select_parent"
+        )
+
+
 class ChatMemory:
     """A conversation as a tree: each message is attached to the message it answers.
 
@@ -152,23 +179,17 @@ class ChatMemory:
         cover_tokens: int = COVER_TOKENS,
         heal: bool = True,
     ) -> None:
-        if not hasattr(context_depth, "__index__"):
-            raise InputError(f"context_depth must be a number, not {context_depth!r}")
-        if context_depth < 0:
-            raise InputError("context_depth must be non-negative")
-        if summarizer is not None:
-            check_summarizer(summarizer)
-        check_one_of("on_selection_failure", on_selection_failure, get_args(OnFailure))
-        check_cover(cover, cover_tokens)
+        check_options(
+            node_selector=node_selector,
+            summarizer=summarizer,
+            context_depth=context_depth,
+            window=window,
+            on_selection_failure=on_selection_failure,
+            cover=cover,
+            cover_tokens=cover_tokens,
+        )
         if conversation_id is not None:
             check_name("a conversation_id", conversation_id)
-        if node_selector is not None and not (
-            callable(node_selector) or isinstance(node_selector, NodeSelector)
-        ):
-            raise InputError(
-                f"{node_selector!r} is not a node selector; pass a function (tree, message) -> int | None, "
-                "or an object with select_parent"
-            )
         if system is not None and embeddings is not None:
             raise InputError("embeddings belong to the system; pass them to MemorySystem(embeddings=...)")
         if not hasattr(system, "runtime") and system is not None:

@@ -8,7 +8,7 @@ from copy import copy
 from pathlib import Path
 from typing import Any, Literal, Self, TypeGuard, Unpack
 
-from langchain_threadmem.chat_memory import ChatMemory, ThreadOptions
+from langchain_threadmem.chat_memory import ChatMemory, ThreadOptions, check_options
 from langchain_threadmem.common import forking
 from langchain_threadmem.common.cache import LruCache
 from langchain_threadmem.engine.owners import OwnerOfRun, Run, owner_of_run
@@ -210,7 +210,7 @@ class RunConversations:
         **options: Options of each conversation.
 
     Raises:
-        InputError: `system` is not a `MemorySystem`.
+        InputError: `system` is not a `MemorySystem`, or an option has the wrong type or is out of its range.
     """
 
     def __init__(
@@ -222,6 +222,7 @@ class RunConversations:
         **options: Unpack[ThreadOptions],
     ) -> None:
         check_system(system)
+        check_options(node_selector=selector, **options)
         self._system = system
         self._owner = checked_owner(owner)
         self._conversation_id = conversation_id

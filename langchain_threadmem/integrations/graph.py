@@ -22,7 +22,7 @@ from langchain_threadmem.engine.chat_model import chat_model
 from langchain_threadmem.engine.flow import Flow, arun, run
 from langchain_threadmem.engine.owners import OwnerOfRun
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.integrations._routing import announced_route, check_recall, state_update
+from langchain_threadmem.integrations._state_updates import announced_route, check_recall, state_update
 from langchain_threadmem.integrations._system import ConversationId, RunConversations
 from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.codec import text_of
@@ -115,8 +115,8 @@ def select_thread_node(
         `active_thread` and `suggestion` if the state has these keys, as `ThreadedState` does.
 
     Raises:
-        InputError: `system` is not a `MemorySystem`; in a run: no conversation is named, or a message has no
-            id.
+        InputError: `system` is not a `MemorySystem`, or an option has the wrong type or is out of its range;
+            in a run: no conversation is named, or a message has no id.
 
     Example:
         >>> from langchain_core.messages import HumanMessage

@@ -20,14 +20,14 @@ from langchain_threadmem.chat_memory import SelectionOptions
 from langchain_threadmem.engine.flow import Flow, arun, averb, run, verb
 from langchain_threadmem.engine.owners import OwnerOfRun
 from langchain_threadmem.engine.runtime import Runtime as MemoryRuntime
-from langchain_threadmem.integrations._routing import announced_route, check_recall, state_update
+from langchain_threadmem.integrations._state_updates import announced_route, check_recall, state_update
 from langchain_threadmem.integrations._system import ConversationId, RunConversations, shared_system
 from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.messages.prompt import shown
 from langchain_threadmem.messages.quoting import is_made_up
 from langchain_threadmem.messages.tool_pairs import with_results
-from langchain_threadmem.messages.windows import Window, bound
+from langchain_threadmem.messages.windows import Window, bound, check_window
 from langchain_threadmem.recall.options import Scope
 from langchain_threadmem.recall.quoting import Recalled, recall_message
 from langchain_threadmem.threads import coverage, route
@@ -152,6 +152,7 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
     ) -> None:
         super().__init__()
         check_recall(recall, scope, min_similarity)
+        check_window(window)
         chosen = selector_of(selector, model, ask)
         self._conversations = RunConversations(system, conversation_id, chosen, owner, **options)
         self._suggest_at = suggestion_threshold(on_select, suggest_at)

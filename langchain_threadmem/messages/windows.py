@@ -354,17 +354,21 @@ class BoundWindow:
         return self.window.from_end(messages, self.conversation_id)
 
 
-def bound(window: Window | None, conversation_id: str) -> Window | None:
-    """The window of one conversation, to which a limit that depends on the conversation is bound.
+def check_window(window: object) -> None:
+    """Refuse an option that is not a window.
 
     Raises:
-        InputError: The object is not a window.
+        InputError: The object is neither callable nor `None`.
     """
     if window is not None and not callable(window):
         raise InputError(
             f"{window!r} is not a window; pass MessageWindow(...), TokenWindow(...), "
             "or a function from messages to messages"
         )
+
+
+def bound(window: Window | None, conversation_id: str) -> Window | None:
+    """The window of one conversation, to which a limit that depends on the conversation is bound."""
     if window is None:
         return None
     return BoundWindow(window, conversation_id) if isinstance(window, LimitedWindow) else _checked(window)

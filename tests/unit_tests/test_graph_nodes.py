@@ -19,6 +19,7 @@ from langchain_threadmem import (
     LinearNodeSelector,
     MemorySystem,
     MessageWindow,
+    ThreadMemMiddleware,
     create_threaded_chat,
     select_thread_node,
 )
@@ -382,6 +383,31 @@ def test_the_conversation_may_be_named(system: MemorySystem, selector: ByFirstWo
 def test_a_number_of_recalled_messages_that_is_none_is_refused(system: MemorySystem, recall: Any) -> None:
     with pytest.raises(InputError, match=r"recall=.* is not an integer of at least 0"):
         create_threaded_chat(FakeListChatModel(responses=["Hi!"]), system, recall=recall)
+
+
+WRONG_OPTIONS: list[dict[str, Any]] = [
+    {"cover": 5},
+    {"cover_tokens": -4},
+    {"window": 3},
+    {"on_selection_failure": "ignore"},
+    {"selector": 5},
+]
+
+
+@pytest.mark.parametrize("options", WRONG_OPTIONS, ids=str)
+def test_a_node_checks_its_options_before_its_first_run(
+    system: MemorySystem, options: dict[str, Any]
+) -> None:
+    with pytest.raises(InputError):
+        select_thread_node(system, **options)
+    with pytest.raises(InputError):
+        ThreadMemMiddleware(system, **options)
+
+
+def test_a_node_has_no_option_with_a_misspelled_name(system: MemorySystem) -> None:
+    options: dict[str, Any] = {"single_root": True}
+    with pytest.raises(TypeError, match="'single_root'"):
+        select_thread_node(system, **options)
 
 
 def test_a_message_without_an_id_is_refused(system: MemorySystem) -> None:

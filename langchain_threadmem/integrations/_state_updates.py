@@ -1,4 +1,4 @@
-"""Routing in nodes and middleware: the events of a route, and the update of the state."""
+"""Updates of a graph's state by nodes and middleware: the route of a message, with its events."""
 
 from __future__ import annotations
 
