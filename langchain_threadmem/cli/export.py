@@ -28,6 +28,8 @@ _FORMAT = "json"
 _LINES = ".jsonl"
 """The suffix of formats in which one file may contain several conversations."""
 _UNSAFE = re.compile(r"[^\w.-]+")
+_RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\.|$)", re.IGNORECASE)
+"""The beginning of a name that Windows reserves for a device."""
 _LONGEST_NAME = 100
 
 
@@ -134,6 +136,7 @@ def _files(names: Sequence[str], suffix: str) -> Iterator[str]:
     used: set[str] = set()
     for name in names:
         stem = _UNSAFE.sub("_", name).strip("._")[:_LONGEST_NAME] or "conversation"
+        stem = f"_{stem}" if _RESERVED.match(stem) else stem
         unique, number = stem, 1
         while unique.casefold() in used:
             number += 1

@@ -112,7 +112,7 @@ def without_password(database: str | Path) -> str:
         ('postgresql://ada:***@host/chats', 'memory.db')
     """
     location = parse_url(database)
-    return location.render_as_string() if isinstance(location, URL) else str(location[0])
+    return location.render_as_string() if isinstance(location, URL) else str(location[0] or database)
 
 
 def quoted(database: str | Path) -> str:

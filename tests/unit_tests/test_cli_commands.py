@@ -567,6 +567,8 @@ def test_a_single_argument_is_a_conversation_unless_it_looks_like_a_database(
     assert "no database file 'other.db'" in capsys.readouterr().err
     assert main(["list", "other.db", "monday", "--db", database]) == 2
     assert "both name a database" in capsys.readouterr().err
+    assert main(["list", "other.db", "monday", "--db", ":memory:"]) == 2
+    assert "--db ':memory:' and 'other.db' both name a database" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

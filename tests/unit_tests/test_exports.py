@@ -397,6 +397,16 @@ def test_the_command_writes_all_conversations_to_a_folder(
     assert "2 conversations as html: 2 files" in capsys.readouterr().out
 
 
+def test_no_exported_file_has_a_name_that_windows_reserves(database: str, tmp_path: Path) -> None:
+    with MemorySystem(database, embeddings=False) as system:
+        for name in ("nul", "Com1.txt", "console"):
+            system.conversation(name).append("Where do figs grow?", "In the south.")
+    out = tmp_path / "pages"
+    assert main(["export", "--db", database, "--format", "text", "--out", str(out)]) == 0
+    written = {path.name for path in out.iterdir()} - {"Figs_1.txt", "figs_1-2.txt"}
+    assert written == {"_nul.txt", "_Com1.txt.txt", "console.txt"}
+
+
 def test_lines_of_all_conversations_are_one_text(database: str, tmp_path: Path, capsys: Output) -> None:
     path = tmp_path / "train.jsonl"
     command = ["export", "--db", database, "--format", "fine-tuning"]
