@@ -19,8 +19,8 @@ from langchain_core.embeddings import Embeddings
 
 from benchmarks._measure import Line, command, duration
 from langchain_threadmem import MemorySystem
+from langchain_threadmem.removal import forgettable
 from langchain_threadmem.storage.statements import Conn
-from langchain_threadmem.units import memory
 
 MANY = 100_000
 SHARE = 0.1
@@ -86,7 +86,7 @@ def _statement(system: MemorySystem) -> float:
 
     def write(conn: Conn) -> None:
         begin = time.perf_counter()
-        found = memory.forget(conn, system.owner, int(MANY * SHARE), 1.0)
+        found = forgettable.forget(conn, system.owner, int(MANY * SHARE), 1.0)
         taken.append(time.perf_counter() - begin)
         assert len(found) == MANY * SHARE
         raise _UndoneError

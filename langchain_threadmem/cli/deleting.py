@@ -102,12 +102,12 @@ def _forget_share(options: argparse.Namespace, system: MemorySystem) -> tuple[in
 
 def _forget_message(options: argparse.Namespace, system: MemorySystem) -> tuple[int, int]:
     from langchain_threadmem.engine.flow import run
+    from langchain_threadmem.removal import forgettable
     from langchain_threadmem.removal.forget import forget_message
-    from langchain_threadmem.units import memory
 
     conversation = system.conversation(options.conversation)._conversation
     run(forget_message(conversation, options.message, purge=options.purge), system.runtime)
-    return 1, system.runtime.database.read(lambda conn: memory.size(conn, system.owner))
+    return 1, system.runtime.database.read(lambda conn: forgettable.size(conn, system.owner))
 
 
 def _erase(options: argparse.Namespace) -> int:

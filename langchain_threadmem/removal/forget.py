@@ -17,7 +17,7 @@ from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import InputError, ThreadMemError
 from langchain_threadmem.index import watermarks
 from langchain_threadmem.index.removal import Removed, drop, take_out
-from langchain_threadmem.removal import purging
+from langchain_threadmem.removal import forgettable, purging
 from langchain_threadmem.removal.scores import Scorer, count_to_forget, least_important
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.summaries import queries as summary_queries
@@ -76,11 +76,11 @@ def forget(
     owner = runtime.owner
     yield from runtime.get(Visits).settle()
     forgotten = 0
-    remaining = yield from Sql(lambda conn: memory.size(conn, owner))
+    remaining = yield from Sql(lambda conn: forgettable.size(conn, owner))
     while max_units is None or remaining > max_units:
         keys = yield from _pass(runtime, percentage, scorer, purge=purge)
         forgotten += len(keys)
-        remaining = yield from Sql(lambda conn: memory.size(conn, owner))
+        remaining = yield from Sql(lambda conn: forgettable.size(conn, owner))
         if not keys or max_units is None or not until_below:
             break
     return Forgotten(forgotten, remaining, purge)
@@ -92,7 +92,7 @@ def when_full(runtime: Runtime, max_units: int, percentage: float) -> Flow[None]
     """
     owner = runtime.owner
     try:
-        if (yield from Sql(lambda conn: memory.at_most(conn, owner))) > max_units:
+        if (yield from Sql(lambda conn: forgettable.at_most(conn, owner))) > max_units:
             yield from forget(runtime, percentage, max_units=max_units)
     except ThreadMemError as error:
         log.warning("no unit was forgotten, although the memory may be too large: %s", error)
@@ -102,16 +102,16 @@ def _pass(runtime: Runtime, percentage: float, scorer: Scorer | None, *, purge: 
     owner, current_time = runtime.owner, time.time()
     least: list[int] = []
     if scorer is not None:
-        candidates = yield from Sql(lambda conn: memory.candidates(conn, owner))
+        candidates = yield from Sql(lambda conn: forgettable.candidates(conn, owner))
         count = count_to_forget(len(candidates), percentage)
         least = yield from Call(lambda: least_important(candidates, scorer, count))
 
     def write(conn: Conn) -> Removed:
         if scorer is None:
-            limit = count_to_forget(memory.may_go(conn, owner), percentage)
-            keys = memory.forget(conn, owner, limit, current_time) if limit else []
+            limit = count_to_forget(forgettable.may_go(conn, owner), percentage)
+            keys = forgettable.forget(conn, owner, limit, current_time) if limit else []
         else:
-            keys = memory.forget_named(conn, owner, least, current_time)
+            keys = forgettable.forget_named(conn, owner, least, current_time)
         removed = leave_indexes(conn, owner, keys)
         if purge:
             _purge(conn, owner, removed)
@@ -141,7 +141,7 @@ def forget_message(conversation: Conversation, message: MessageRef, *, purge: bo
     def write(conn: Conn) -> Removed:
         row = message_in(conn, tree, message)
         versions = {row.key, *(version.key for version in branches.versions(conn, tree, row) if purge)}
-        keys = memory.forget_named(conn, runtime.owner, versions, current_time)
+        keys = forgettable.forget_named(conn, runtime.owner, versions, current_time)
         if not keys or not all(map(is_recallable, nodes_of(nodes.by_keys(conn, keys)))):
             raise InputError(
                 f"message {message!r} cannot be forgotten: it is a tool call, a tool result or a system "

@@ -1,8 +1,7 @@
 """Scores of units for forgetting: the least important unit has the lowest score.
 
-Without a scorer the database sorts units by their last visit, then by their number of visits, then by their
-age. A scorer is any function that returns one number for each candidate. Units with equal scores keep the
-order of the database.
+A scorer is any function that returns one number for each candidate. Units with equal scores, and all units
+without a scorer, keep the order of `removal.forgettable`.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from langchain_threadmem.common.inputs import is_share
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.units.memory import Candidate
+from langchain_threadmem.removal.forgettable import Candidate
 
 if TYPE_CHECKING:
     import networkx as nx

@@ -1,117 +1,35 @@
-"""SQL: the units of an owner's memory: counts, visits, candidates for forgetting."""
+"""SQL: the units of an owner's memory: which are in memory, filters, visits."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from sqlalchemy import (
-    ColumnElement,
-    Float,
-    Join,
-    Select,
-    and_,
-    bindparam,
-    case,
-    exists,
-    func,
-    literal_column,
-    or_,
-    select,
-)
+from sqlalchemy import ColumnElement, Join, and_, bindparam, case, func, select
 from sqlalchemy.dialects.postgresql import insert
 
 from langchain_threadmem.common.cache import cache_of_texts
 from langchain_threadmem.filters.conditions import Condition
 from langchain_threadmem.filters.sql import Columns, where
-from langchain_threadmem.messages.roles import SPOKEN
 from langchain_threadmem.storage import node_keys
-from langchain_threadmem.storage.schema import State, digest, memory, node, recallable, segment, tree, unit
+from langchain_threadmem.storage.schema import digest, memory, node, recallable, segment, tree, unit
 from langchain_threadmem.storage.statements import ZERO, Conn, Statement, within
 from langchain_threadmem.units import queries as unit_queries
 
-_OWNED = and_(tree.c.owner == bindparam("owner"), recallable)
-_SAID = node.c.role.in_([literal_column(f"'{role}'") for role in SPOKEN])
-"""The messages of people and models; messages of systems and tools are stored but not recalled."""
-_IN_MEMORY = and_(unit_queries.IN_MEMORY, _SAID)
-_covered = node.alias("covered")
-_covered_unit = unit.alias("covered_unit")
-_has_children = exists().where(
-    _covered_unit.c.parent == node.c.key,
-    _covered_unit.c.forgotten.is_(None),
-    _covered.c.key == _covered_unit.c.key,
-    _covered.c.state == int(State.LIVE),
-)
-_MAY_GO = and_(
-    _IN_MEMORY,
-    func.coalesce(unit.c.never_delete, ZERO) == ZERO,
-    # A summary may be forgotten when none of its units is in memory; the summary of a session or of an
-    # owner is never forgotten.
-    or_(
-        digest.c.key.is_(None),
-        and_(digest.c.id != tree.c.conversation, digest.c.id != tree.c.owner, ~_has_children),
-    ),
-)
-_ORDER = (
-    func.coalesce(unit.c.last_visit, ZERO),
-    func.coalesce(unit.c.visits, ZERO),
-    node.c.created,
-    node.c.key,
-)
+OF_OWNER = and_(tree.c.owner == bindparam("owner"), recallable)
 
 
 def _with_units(nodes: Join) -> Join:
+    """Nodes with the rows of their units and summaries, if any."""
     return nodes.outerjoin(unit, unit.c.key == node.c.key).outerjoin(digest, digest.c.key == node.c.key)
 
 
 # All units of an owner and units by their keys need separate joins: SQLite begins with the first table.
-_units = _with_units(tree.join(segment, segment.c.tree == tree.c.id).join(node, node_keys.inside(node.c.key)))
-_named_units = _with_units(node.join(tree, tree.c.id == node.c.tree))
-
-
-def _counted(condition: ColumnElement[bool]) -> Select[int]:
-    return select(func.count()).select_from(_units).where(_OWNED, condition)
-
-
-_SIZE = Statement(_counted(_IN_MEMORY), "owner")
-_MAY_GO_COUNT = Statement(_counted(_MAY_GO), "owner")
-_newest = node_keys.newest(tree.c.id, "seq")
-_AT_MOST = Statement(select(func.coalesce(func.sum(_newest), ZERO)).where(_OWNED), "owner")
-_forgettable = select(node.c.key, bindparam("now", type_=Float())).where(_OWNED, _MAY_GO)
-
-
-def _forgetting(units: Select[Any], *names: str) -> Statement:
-    """The statement that forgets units and returns their keys."""
-    forget = insert(unit).from_select(["key", "forgotten"], units)
-    forgotten = forget.on_conflict_do_update(
-        index_elements=["key"], set_={"forgotten": forget.excluded.forgotten}
-    )
-    return Statement(forgotten.returning(unit.c.key), *names)
-
-
-_FORGET = _forgetting(
-    _forgettable.select_from(_units).order_by(*_ORDER).limit(bindparam("most")), "now", "owner", "most"
+units_of_owner = _with_units(
+    tree.join(segment, segment.c.tree == tree.c.id).join(node, node_keys.inside(node.c.key))
 )
-_FORGET_NAMED = _forgetting(
-    _forgettable.select_from(_named_units).where(within(node.c.key, "keys")), "now", "owner", "keys"
-)
-_before = node.alias("before")
-_CANDIDATES = Statement(
-    select(
-        node.c.key,
-        unit.c.parent,
-        _before.c.key,
-        func.coalesce(digest.c.rank, ZERO),
-        func.coalesce(unit.c.visits, ZERO),
-        func.coalesce(unit.c.last_visit, ZERO),
-        node.c.created,
-    )
-    .select_from(_units.outerjoin(_before, node_keys.is_at(_before, node.c.tree, node.c.parent)))
-    .where(_OWNED, _MAY_GO)
-    .order_by(*_ORDER),
-    "owner",
-)
+units_by_key = _with_units(node.join(tree, tree.c.id == node.c.tree))
 _ABSENT = Statement(
     node_keys.after(
         select(node.c.key).join(unit, unit.c.key == node.c.key).where(unit.c.forgotten.is_not(None)),
@@ -180,37 +98,6 @@ class Place(NamedTuple):
     key: int
 
 
-def size(conn: Conn, owner: str) -> int:
-    """The number of units in an owner's memory."""
-    return int(conn.all(_SIZE, owner)[0][0])
-
-
-def at_most(conn: Conn, owner: str) -> int:
-    """An upper bound of `size`, without counting."""
-    return int(conn.all(_AT_MOST, owner)[0][0])
-
-
-def may_go(conn: Conn, owner: str) -> int:
-    """The number of units that may be forgotten."""
-    return int(conn.all(_MAY_GO_COUNT, owner)[0][0])
-
-
-def candidates(conn: Conn, owner: str) -> list[Candidate]:
-    """The units that may be forgotten, in the order of forgetting."""
-    now = current_round(conn, owner)
-    return [Candidate._make((*row, now)) for row in conn.all(_CANDIDATES, owner)]
-
-
-def forget(conn: Conn, owner: str, most: int, now: float) -> list[int]:
-    """Forget the first units in the order of forgetting, and return their keys."""
-    return [row[0] for row in conn.all(_FORGET, now, owner, most)]
-
-
-def forget_named(conn: Conn, owner: str, keys: Iterable[int], now: float) -> list[int]:
-    """Forget the given units as far as they may be forgotten, and return their keys."""
-    return [row[0] for row in conn.all(_FORGET_NAMED, now, owner, json.dumps(list(keys)))]
-
-
 def present(conn: Conn, owner: str, keys: Iterable[int], condition: Condition | None = None) -> set[int]:
     """The keys of the given units that are in the owner's memory and may pass a filter."""
     _, statement, _ = _matching(condition)
@@ -237,9 +124,9 @@ def _matching(condition: Condition | None) -> tuple[Statement, Statement, bool]:
     """
     elements = where(condition, _FIELDS)
     keys = select(node.c.key).where(unit_queries.IN_MEMORY, *elements)
-    among = keys.select_from(_named_units).where(unit_queries.OWNED, within(node.c.key, "keys"))
+    among = keys.select_from(units_by_key).where(unit_queries.OWNED, within(node.c.key, "keys"))
     return (
-        Statement(keys.select_from(_units).where(_OWNED).limit(bindparam("most")), "owner", "most"),
+        Statement(keys.select_from(units_of_owner).where(OF_OWNER).limit(bindparam("most")), "owner", "most"),
         Statement(among, "owner", "keys"),
         bool(elements),
     )
@@ -301,27 +188,3 @@ def visit(conn: Conn, owner: str, visits: Mapping[int, Visit], round: int) -> No
                 above[parent] = refreshed[parent] = max(above.get(parent, 0), level[key])
         level = above
     conn.many(_VISIT, [(key, 0, last) for key, last in sorted(refreshed.items())])
-
-
-class Candidate(NamedTuple):
-    """A unit that may be forgotten.
-
-    Attributes:
-        key: The key of the node; candidates are in the order of forgetting.
-        parent: The key of the summary that covers the unit, if any.
-        previous: The key of the message that the message continues, if any.
-        rank: 0 for a message, 1 and 2 for summaries.
-        visits: The number of recalls.
-        last_visit: The round of the last recall; 0 for none.
-        created: The time of storing, in seconds since 1970.
-        round: The current round.
-    """
-
-    key: int
-    parent: int | None
-    previous: int | None
-    rank: int
-    visits: int
-    last_visit: int
-    created: float
-    round: int

@@ -17,10 +17,10 @@ from langchain_threadmem.errors import InputError
 from langchain_threadmem.index import lexicon, watermarks
 from langchain_threadmem.index import vectors as embeddings
 from langchain_threadmem.index.indexes import Indexes
+from langchain_threadmem.removal import forgettable
+from langchain_threadmem.removal.forgettable import Candidate
 from langchain_threadmem.removal.scores import centrality, decay, least_important
 from langchain_threadmem.storage.statements import Statement
-from langchain_threadmem.units import memory
-from langchain_threadmem.units.memory import Candidate
 
 Wrap = Callable[[Any], Any]
 ANY = (None, None)
@@ -243,7 +243,7 @@ def test_adding_forgets_when_there_are_too_many(url: str, owner: str, verbs: Wra
         sizes = []
         for number in range(20):
             adding.add_memory(f"fact number{number}")
-            sizes.append(system.runtime.database.read(lambda conn: memory.size(conn, owner)))
+            sizes.append(system.runtime.database.read(lambda conn: forgettable.size(conn, owner)))
         assert sizes[:11] == list(range(1, 12))
         assert sizes[11:] == [9, 10, 11, 12, 10, 11, 12, 13, 11][: len(sizes[11:])]
 
@@ -319,7 +319,7 @@ def test_forgetting_ten_percent_is_one_statement(system: MemorySystem) -> None:
                 ran.append(statement.sql(conn.dialect))
                 return run(statement, *values)
 
-        assert len(memory.forget(Counted(), system.owner, 3, 1.0)) == 3  # type: ignore[arg-type]
+        assert len(forgettable.forget(Counted(), system.owner, 3, 1.0)) == 3  # type: ignore[arg-type]
         raise KeyError
 
     with pytest.raises(KeyError):
