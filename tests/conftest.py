@@ -31,7 +31,7 @@ from sqlalchemy.engine import make_url
 
 from langchain_threadmem import ChatMemory, MemorySystem
 from langchain_threadmem.index import catch_up
-from langchain_threadmem.recall import sources
+from langchain_threadmem.recall import candidates
 from langchain_threadmem.storage.row_security import secure
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.threads.tree_view import TreeView
@@ -205,7 +205,7 @@ def travel(system: MemorySystem) -> ChatMemory:
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """How recall reads messages: all of a conversation, or the candidates of a query."""
     if request.param == "candidates":
-        monkeypatch.setattr(sources, "READ_WHOLE", 0)
+        monkeypatch.setattr(candidates, "READ_WHOLE", 0)
     return str(request.param)
 
 

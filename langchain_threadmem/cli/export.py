@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -27,10 +26,6 @@ _FORMAT = "json"
 """The format if neither `--format` nor the suffix of `--out` is a format."""
 _LINES = ".jsonl"
 """The suffix of formats in which one file may contain several conversations."""
-_UNSAFE = re.compile(r"[^\w.-]+")
-_RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\.|$)", re.IGNORECASE)
-"""The beginning of a name that Windows reserves for a device."""
-_LONGEST_NAME = 100
 
 
 def register(commands: Commands) -> None:
@@ -99,7 +94,7 @@ def _export(options: argparse.Namespace) -> None:
             written.append(out)
         else:
             files.make_folder(out)
-            for file, text in zip(_files(names, suffix), texts, strict=True):
+            for file, text in zip(files.file_names(names, suffix), texts, strict=True):
                 files.write_text(out / file, text)
                 written.append(out / file)
                 update(len(written), len(names))
@@ -129,17 +124,3 @@ def _texts(system: MemorySystem, names: Sequence[str], format: str) -> Iterator[
         except ThreadMemError as error:
             raise type(error)(f"conversation {name!r} cannot be exported as {format}: {error}") from error
         yield text if text.endswith("\n") or not text else f"{text}\n"
-
-
-def _files(names: Sequence[str], suffix: str) -> Iterator[str]:
-    """A file name for each conversation, safe on every system; equal names are numbered."""
-    used: set[str] = set()
-    for name in names:
-        stem = _UNSAFE.sub("_", name).strip("._")[:_LONGEST_NAME] or "conversation"
-        stem = f"_{stem}" if _RESERVED.match(stem) else stem
-        unique, number = stem, 1
-        while unique.casefold() in used:
-            number += 1
-            unique = f"{stem}-{number}"
-        used.add(unique.casefold())
-        yield unique + suffix

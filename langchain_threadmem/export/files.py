@@ -1,16 +1,22 @@
-"""Atomic writing, and reading, of UTF-8 text files."""
+"""Atomic writing, and reading, of UTF-8 text files, and names of files."""
 
 from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from uuid import uuid4
 
 from langchain_threadmem.common.inputs import path_of
 from langchain_threadmem.errors import PersistenceError, ThreadMemError
+
+_UNSAFE = re.compile(r"[^\w.-]+")
+_RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\.|$)", re.IGNORECASE)
+"""The beginning of a name that Windows reserves for a device."""
+_LONGEST_NAME = 100
 
 
 def write_text(path: str | Path, text: str) -> None:
@@ -87,3 +93,17 @@ def _file_error(action: str, path: Path, error: Exception) -> PersistenceError:
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return PersistenceError("Disk is full. Free up space or choose a different location.")
     return PersistenceError(f"Cannot {action} {str(path)!r}: {error}. Choose a different location.")
+
+
+def file_names(names: Sequence[str], suffix: str) -> Iterator[str]:
+    """A file name for each conversation, safe on every system; equal names are numbered."""
+    used: set[str] = set()
+    for name in names:
+        stem = _UNSAFE.sub("_", name).strip("._")[:_LONGEST_NAME] or "conversation"
+        stem = f"_{stem}" if _RESERVED.match(stem) else stem
+        unique, number = stem, 1
+        while unique.casefold() in used:
+            number += 1
+            unique = f"{stem}-{number}"
+        used.add(unique.casefold())
+        yield unique + suffix

@@ -31,7 +31,7 @@ from langchain_threadmem.storage.schema import (
     unit,
 )
 from langchain_threadmem.storage.statements import Conn, Statement
-from langchain_threadmem.tree import lineage as lineage_sql
+from langchain_threadmem.tree import run_lineage
 from langchain_threadmem.units.memory import Place
 
 
@@ -126,4 +126,4 @@ def clear(conn: Conn, tree_id: int, owner: str) -> None:
     forget_words(conn, tree_id, owner)
     for statement in (_CLEAR_PARENTS, *_DERIVED, *_OF_TREE, _NODES, *_PLACES, _RESET_TREE):
         conn.run(statement, tree_id)
-    lineage_sql.clear(conn, tree_id)
+    run_lineage.clear(conn, tree_id)

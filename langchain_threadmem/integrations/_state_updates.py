@@ -16,8 +16,9 @@ from langchain_threadmem.engine.flow import Call, Flow
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.recall.options import Scope
 from langchain_threadmem.threads.events import MoveEvent, SelectionEvent
-from langchain_threadmem.threads.route import ActiveThread, Lineage, Routed, route
+from langchain_threadmem.threads.route import ActiveThread, Routed, route
 from langchain_threadmem.threads.run_selector import ThreadedConversation
+from langchain_threadmem.tree.run_lineage import Lineage
 
 
 def announced_route(

@@ -14,12 +14,12 @@ from langchain_threadmem.common.cache import LruCache
 from langchain_threadmem.engine.owners import OwnerOfRun, Run, owner_of_run
 from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import InputError, OwnerMismatchError
+from langchain_threadmem.integrations._run_config import conversation_name, lineage_of
 from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.ids import check_name
-from langchain_threadmem.threads import route
-from langchain_threadmem.threads.route import Lineage
 from langchain_threadmem.threads.run_selector import ThreadedConversation
 from langchain_threadmem.threads.selectors import AnySelector
+from langchain_threadmem.tree.run_lineage import Lineage
 
 ConversationId = str | Callable[[Mapping[str, Any]], str] | None
 """The conversation of a run: its name, a function from the run's configuration; `None`: the `thread_id`."""
@@ -241,9 +241,9 @@ class RunConversations:
             OwnerMismatchError: The system serves one owner, and the run names another.
             InputError: The configuration names no conversation.
         """
-        name = route.conversation_name(config, self._conversation_id)
+        name = conversation_name(config, self._conversation_id)
         conversation = self.system(config).conversation(name, node_selector=self._selector, **self._options)
-        return conversation._conversation, route.lineage_of(config, name)
+        return conversation._conversation, lineage_of(config, name)
 
 
 def memory_of_run(

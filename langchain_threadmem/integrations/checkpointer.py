@@ -38,12 +38,14 @@ from langchain_threadmem.common.inputs import check_one_of
 from langchain_threadmem.engine.flow import Flow, arun, averb, run, verb
 from langchain_threadmem.engine.owners import OwnerOfRun
 from langchain_threadmem.errors import InputError
+from langchain_threadmem.integrations._run_config import REPLACED
 from langchain_threadmem.integrations._system import SystemIntegration
 from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.ids import check_name
 from langchain_threadmem.messages.parts import Parts
 from langchain_threadmem.removal.reset import erase
-from langchain_threadmem.threads.route import REPLACED, Lineage, store_branch
+from langchain_threadmem.threads.store_messages import store_branch
+from langchain_threadmem.tree.run_lineage import Lineage
 
 NamedAddresses = list[tuple[str, Address]]
 """Addresses of checkpoints, each with the name of its conversation."""

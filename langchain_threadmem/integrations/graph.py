@@ -30,12 +30,15 @@ from langchain_threadmem.messages.prompt import newest_human, shown
 from langchain_threadmem.messages.windows import Window
 from langchain_threadmem.recall.options import Scope
 from langchain_threadmem.recall.quoting import Recalled, recall_message
-from langchain_threadmem.threads import coverage, route
+from langchain_threadmem.threads import coverage
 from langchain_threadmem.threads.events import SUGGEST_AT, OnSelect, Suggestion, suggestion_threshold
 from langchain_threadmem.threads.llm_selector import selector_of
-from langchain_threadmem.threads.route import ActiveThread, Lineage
+from langchain_threadmem.threads.recall_elsewhere import recall_elsewhere
+from langchain_threadmem.threads.route import ActiveThread
 from langchain_threadmem.threads.run_selector import COVER, ThreadedConversation
 from langchain_threadmem.threads.selectors import AnySelector, SemanticNodeSelector
+from langchain_threadmem.threads.store_messages import store_turn
+from langchain_threadmem.tree.run_lineage import Lineage
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -156,7 +159,7 @@ def store_turn_node(
     conversations = RunConversations(system, conversation_id, owner=owner)
 
     def work(state: Any, conversation: ThreadedConversation, lineage: Lineage) -> Flow[dict[str, Any]]:
-        yield from route.store_turn(conversation, _list(state, messages_key), lineage)
+        yield from store_turn(conversation, _list(state, messages_key), lineage)
         return {}
 
     return _node("store_turn", conversations, work)
@@ -192,7 +195,7 @@ def recall_node(
         newest = newest_human(messages)
         if newest is None:
             return {"recalled": []}
-        hits = yield from route.recall_elsewhere(
+        hits = yield from recall_elsewhere(
             conversation,
             text_of(messages[newest]),
             messages,

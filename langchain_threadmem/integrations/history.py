@@ -132,7 +132,8 @@ class ThreadMemChatMessageHistory(BaseChatMessageHistory):
         """Store a turn in one transaction.
 
         Raises:
-            PersistenceError: The turn could not be stored; LangChain raises the error to the caller.
+            PersistenceError: The turn could not be stored. `RunnableWithMessageHistory` logs the error as a
+                warning and returns the answer; a LangGraph graph raises the error.
         """
         parent: Parent = TIP if self._shown is None else self._shown.tip
         yield from append.remember(self._conversation, messages, parent)

@@ -30,11 +30,13 @@ from langchain_threadmem.messages.tool_pairs import with_results
 from langchain_threadmem.messages.windows import Window, bound, check_window
 from langchain_threadmem.recall.options import Scope
 from langchain_threadmem.recall.quoting import Recalled, recall_message
-from langchain_threadmem.threads import coverage, route
+from langchain_threadmem.threads import coverage
 from langchain_threadmem.threads.events import SUGGEST_AT, OnSelect, Suggestion, suggestion_threshold
 from langchain_threadmem.threads.llm_selector import selector_of
-from langchain_threadmem.threads.route import ActiveThread
+from langchain_threadmem.threads.recall_elsewhere import recall_elsewhere
+from langchain_threadmem.threads.route import ActiveThread, thread_to
 from langchain_threadmem.threads.selectors import AnySelector
+from langchain_threadmem.threads.store_messages import store, store_turn
 
 try:
     from langchain.agents.middleware.types import (
@@ -196,7 +198,7 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
         )
         if routed is None:
             return None
-        hits = yield from route.recall_elsewhere(
+        hits = yield from recall_elsewhere(
             conversation,
             text_of(routed.path[-1]),
             routed.path,
@@ -236,7 +238,7 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
     def after_agent(self, state: ThreadMemState, runtime: Runtime[Any]) -> Flow[dict[str, Any] | None]:
         """Store the turn."""
         conversation, lineage = self._conversations.of(get_config())
-        yield from route.store_turn(conversation, state["messages"], lineage)
+        yield from store_turn(conversation, state["messages"], lineage)
         return None
 
     aafter_agent = averb(after_agent)
@@ -245,11 +247,11 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
         conversation, _ = self._conversations.of(get_config())
         state = cast("ThreadMemState", request.state)
         # Tool results are stored before each call, since a summary may replace them in the list.
-        yield from route.store(conversation, state["messages"])
+        yield from store(conversation, state["messages"])
         active = state.get("active_thread")
         if active is None:
             return request.messages
-        thread = yield from route.thread_to(conversation, active["message_id"])
+        thread = yield from thread_to(conversation, active["message_id"])
         quoted = recall_message(state.get("recalled") or [])
         window = bound(self._window, conversation.name)
         front, earlier, turn = _parts(request.messages, state["messages"], thread, active["message_id"])

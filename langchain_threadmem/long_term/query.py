@@ -22,7 +22,7 @@ from langchain_threadmem.errors import InputError
 from langchain_threadmem.filters.conditions import Condition, FieldFilter, Kind, parse
 from langchain_threadmem.index.embed import embed
 from langchain_threadmem.index.indexes import Indexes
-from langchain_threadmem.long_term.chains import UnitHit, chains_of
+from langchain_threadmem.long_term.neighbours import UnitHit, chains_of
 from langchain_threadmem.long_term.sessions import LATEST, resume, switch
 from langchain_threadmem.long_term.short_term import ShortTermMemory
 from langchain_threadmem.long_term.sources import (

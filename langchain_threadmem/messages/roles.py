@@ -27,6 +27,8 @@ TYPES = {
 """The names of roles in exports and in LangChain, and the LangChain message type of each."""
 SPOKEN = ("human", "ai", "chat")
 """The types of messages that recall may return."""
+ANSWERING = ("ai", "tool", "function")
+"""The types of messages that answer a human message."""
 OPENING = ("human", "system")
 """The types of messages that begin a turn."""
 _ROLES = (

@@ -16,13 +16,17 @@ from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.index.language import split
 from langchain_threadmem.index.vector_index import ExactIndex, VectorIndex, nearest_among
 from langchain_threadmem.index.vectors import Vectors
-from langchain_threadmem.recall.neighbourhoods import likely_keys
 from langchain_threadmem.recall.postings import Figures, Floats
 from langchain_threadmem.recall.question import Question, question_of
 from langchain_threadmem.recall.scoring import rarity
+from langchain_threadmem.recall.term_windows import likely_keys
 from langchain_threadmem.storage.schema import POSITION_BITS
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import nodes
+
+READ_WHOLE = 20_000
+"""The number of messages from which only candidates are scored. A cached message takes 80 bytes plus its
+terms."""
 
 
 class Suggestions(NamedTuple):

@@ -25,6 +25,7 @@ from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.index.queries import OwnedRecord
 from langchain_threadmem.index.vectors import NONE
 from langchain_threadmem.messages.codec import text_of
+from langchain_threadmem.recall import candidates
 from langchain_threadmem.recall.candidates import Suggestions, by_words, nearest, nearest_of
 from langchain_threadmem.recall.conversation_index import postings_of, summary_index_of
 from langchain_threadmem.recall.options import RecallOptions
@@ -41,9 +42,6 @@ from langchain_threadmem.summaries import queries as summary_queries
 from langchain_threadmem.tree import nodes, trees
 from langchain_threadmem.units.unit import SUMMARY_SOURCE
 
-READ_WHOLE = 20_000
-"""The number of messages from which only candidates are scored. A cached message takes 80 bytes plus its
-terms."""
 FEWEST_CANDIDATES = 48
 """The minimum number of candidates by words, and by meaning."""
 FEWEST_BY_WORDS = 128
@@ -153,7 +151,7 @@ class MemorySource:
         if tree is None:
             return Candidates((yield from _by_indexes(runtime, None, query, options)).hits, complete=True)
         size, summaries = yield from Sql(lambda conn: trees.extent(conn, tree))
-        score = _by_postings if size < READ_WHOLE or not runtime.indexes_words else _by_indexes
+        score = _by_postings if size < candidates.READ_WHOLE or not runtime.indexes_words else _by_indexes
         scored = yield from score(runtime, tree, query, options)
         if summaries is None or not options.ranks - {0}:
             return Candidates(scored.hits, complete=True)

@@ -136,7 +136,7 @@ choice = Table(
     Column("title", Text),  # of the thread that the message begins, if a chat model returned a title
 )
 
-# Turns that runs of graphs began in a conversation; see `tree.lineage`.
+# Turns that runs of graphs began in a conversation; see `tree.run_lineage`.
 lineage = Table(
     "threadmem_lineage",
     metadata,

@@ -30,7 +30,7 @@ from langchain_threadmem.threads.features.structure import Table
 from langchain_threadmem.threads.features.words import Reader
 from langchain_threadmem.threads.model import Networks, networks_in, read_arrays, reader, score, softmax
 from langchain_threadmem.threads.turn_ends import Speech, TurnEnd, TurnIndex
-from langchain_threadmem.tree.lineage import ENDLESS
+from langchain_threadmem.tree.run_lineage import ENDLESS
 
 FILE = "group_model.npz"
 WINDOW = 100

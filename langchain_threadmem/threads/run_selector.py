@@ -21,8 +21,8 @@ from langchain_threadmem.threads.tree_view import OnFailure, TreeView, turns
 from langchain_threadmem.threads.turn_ends import TurnEnd, TurnIndex
 from langchain_threadmem.tree.append import TIP, Draft, Parent
 from langchain_threadmem.tree.conversation import Conversation, tree_of
-from langchain_threadmem.tree.lineage import Span
 from langchain_threadmem.tree.node import Chances, Placement
+from langchain_threadmem.tree.run_lineage import Span
 
 log = logging.getLogger(__package__)
 COVER = 0.98

@@ -14,9 +14,9 @@ from langchain_threadmem.threads.turn_ends import TurnEnd, TurnIndex
 from langchain_threadmem.tree import graph, nodes, trees
 from langchain_threadmem.tree import placements as stored_placements
 from langchain_threadmem.tree.graph import parents_first
-from langchain_threadmem.tree.lineage import ENDLESS, Span
 from langchain_threadmem.tree.node import Chances, ConversationNode, Placement
 from langchain_threadmem.tree.rows import nodes_of
+from langchain_threadmem.tree.run_lineage import ENDLESS, Span
 
 if TYPE_CHECKING:
     import networkx as nx

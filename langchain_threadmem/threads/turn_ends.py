@@ -19,8 +19,8 @@ from langchain_threadmem.messages.roles import is_answer
 from langchain_threadmem.messages.tool_pairs import text_of_calls, with_calls
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.tree.graph import parents_first
-from langchain_threadmem.tree.lineage import Span, within
 from langchain_threadmem.tree.node import EPOCH, Chances, ConversationNode, MessageSummary, Placement
+from langchain_threadmem.tree.run_lineage import Span, within
 
 if TYPE_CHECKING:
     from langchain_threadmem.threads.group_chat import GroupChat

@@ -435,6 +435,11 @@ def versions(conn: Conn, tree_id: int, message: str) -> list[NodeRow]:
     return _opened(conn, conn.all(_VERSIONS, tree_id, message, number_in(message)))
 
 
+def first_version(conn: Conn, tree_id: int, message: str) -> int | None:
+    """The number of the first version of a message in any place; `None` if it is not stored."""
+    return min((row.seq for row in versions(conn, tree_id, message)), default=None)
+
+
 def children(conn: Conn, tree_id: int, above: Collection[tuple[int, int]]) -> list[Outline]:
     """The children of nodes in any state, in the order of their numbers.
 

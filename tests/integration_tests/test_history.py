@@ -183,17 +183,36 @@ def test_async_calls_at_once_on_a_new_session_become_two_roots(system: MemorySys
     assert sorted(asyncio.run(talk())) == [["left", "1: left"], ["right", "1: right"]]
 
 
-def test_a_storage_error_reaches_the_caller(system: MemorySystem, monkeypatch: pytest.MonkeyPatch) -> None:
+def fail(monkeypatch: pytest.MonkeyPatch, system: MemorySystem, *transactions: str) -> None:
+    """Make transactions of a database fail."""
+
     def full(transaction: Any) -> Any:
         raise PersistenceError("the disk is full")
 
-    chain(system).invoke("one", CONFIG)
-    monkeypatch.setattr(system.runtime.database, "write", full)
-    monkeypatch.setattr(system.runtime.database, "awrite", full)
+    for name in transactions:
+        monkeypatch.setattr(system.runtime.database, name, full)
+
+
+def test_an_error_of_a_read_reaches_the_caller(
+    system: MemorySystem, monkeypatch: pytest.MonkeyPatch, call: Any
+) -> None:
+    call(chain(system), "one")
+    fail(monkeypatch, system, "read", "aread")
     with pytest.raises(PersistenceError, match="disk is full"):
-        chain(system).invoke("two", CONFIG)
+        call(chain(system), "two")
+    monkeypatch.undo()
+    assert stored(system) == ["one", "1: one"]
+
+
+def test_an_error_of_a_write_is_logged_by_langchain(
+    system: MemorySystem, monkeypatch: pytest.MonkeyPatch, call: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    call(chain(system), "one")
+    fail(monkeypatch, system, "write", "awrite")
     with pytest.raises(PersistenceError, match="disk is full"):
-        asyncio.run(chain(system).ainvoke("two", CONFIG))
+        ThreadMemChatMessageHistory("s", system).add_messages([HumanMessage("two")])
+    call(chain(system), "two")
+    assert "the disk is full" in caplog.text
     monkeypatch.undo()
     assert stored(system) == ["one", "1: one"]
 

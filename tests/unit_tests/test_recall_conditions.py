@@ -14,7 +14,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from langchain_threadmem import ChatMemory, Language, MemorySystem, Recollection
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.recall import search, sources
+from langchain_threadmem.recall import candidates, search, sources
 from langchain_threadmem.recall.options import Conditions, RecallOptions
 
 Wrap = Callable[[ChatMemory], Any]
@@ -192,7 +192,7 @@ def test_another_language_is_another_index(
 def test_both_ways_find_the_same_first(memory: ChatMemory, monkeypatch: pytest.MonkeyPatch) -> None:
     queries = ["kite", "Ada flew", "What tore in June?", "supper", "music helps trains"]
     whole = [memory.recall(query, 1)[0].node.message.content for query in queries]
-    monkeypatch.setattr(sources, "READ_WHOLE", 0)
+    monkeypatch.setattr(candidates, "READ_WHOLE", 0)
     assert [memory.recall(query, 1)[0].node.message.content for query in queries] == whole
 
 

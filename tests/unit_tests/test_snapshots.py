@@ -14,7 +14,7 @@ import pytest
 from langchain_threadmem import ChatMemory, MemorySystem, MessageWindow
 from langchain_threadmem.engine.flow import Call, Flow, Sql, Step, arun, run, snapshot
 from langchain_threadmem.errors import DriverError, PersistenceError
-from langchain_threadmem.recall import sources
+from langchain_threadmem.recall import candidates
 from langchain_threadmem.recall import verbs as recall_verbs
 from langchain_threadmem.recall.options import RecallOptions
 from langchain_threadmem.storage.schema import State
@@ -160,7 +160,7 @@ def beside(flow: Flow[T], system: MemorySystem, step: int, write: Callable[[], o
 def test_a_message_that_is_edited_meanwhile_is_found_once_and_as_it_is(
     system: MemorySystem, options: Any, whole: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sources, "READ_WHOLE", 10_000 if whole else 0)
+    monkeypatch.setattr(candidates, "READ_WHOLE", 10_000 if whole else 0)
     memory = system.conversation("zoo", context_depth=1, window=MessageWindow(1))
     last = memory.append("a zebra", "indeed")[0].id
 

@@ -1,4 +1,4 @@
-"""Chains: consecutive hits of a query with their neighbours."""
+"""The neighbours of hits: a query returns each hit in a chain with the messages before and after it."""
 
 from __future__ import annotations
 

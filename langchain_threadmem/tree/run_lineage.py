@@ -27,6 +27,23 @@ Span = tuple[int, int]
 ENDLESS = 1 << 62
 
 
+class Lineage(NamedTuple):
+    """The branch that a run of a graph continues.
+
+    Attributes:
+        thread: The LangGraph thread of the run; empty if it has no name, or that of the conversation.
+        rewound: Whether the caller named the checkpoint at which the run begins.
+        replaced: Id of the message that the run replaces, from `ThreadMemSaver.fork`; empty if there is none.
+    """
+
+    thread: str = ""
+    rewound: bool = False
+    replaced: str = ""
+
+
+NO_LINEAGE = Lineage()
+
+
 class Begun(NamedTuple):
     """A turn that a run began.
 

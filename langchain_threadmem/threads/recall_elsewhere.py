@@ -1,0 +1,84 @@
+"""Recall of messages outside of the thread that a model is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from langchain_core.messages import BaseMessage
+
+from langchain_threadmem.engine.flow import Flow, Sql
+from langchain_threadmem.messages.prompt import newest_human
+from langchain_threadmem.recall.options import RecallOptions, Scope
+from langchain_threadmem.recall.packing import adds_nothing
+from langchain_threadmem.recall.quoting import Recalled, recalled
+from langchain_threadmem.recall.results import Recollection
+from langchain_threadmem.recall.verbs import recall
+from langchain_threadmem.storage.statements import Conn
+from langchain_threadmem.threads import coverage
+from langchain_threadmem.threads.run_selector import ThreadedConversation
+from langchain_threadmem.threads.tree_view import turns
+from langchain_threadmem.tree import nodes, run_lineage
+from langchain_threadmem.tree.conversation import tree_of
+from langchain_threadmem.tree.run_lineage import NO_LINEAGE, Lineage, Span
+
+_MOST_EXTRA = 50
+"""The maximum number of additional hits, which replace hits in the active thread."""
+
+
+def recall_elsewhere(
+    conversation: ThreadedConversation,
+    query: str,
+    path: Sequence[BaseMessage],
+    n_results: int,
+    *,
+    scope: Scope = "conversation",
+    min_similarity: float = 0.3,
+    lineage: Lineage = NO_LINEAGE,
+) -> Flow[list[Recalled]]:
+    """Recall messages of other threads, and summaries that cover more than the active thread, the best first.
+
+    Args:
+        conversation: The conversation.
+        query: The query of the recall.
+        path: The messages of the active thread. These messages and the turns that the option `cover` of the
+            conversation adds are no results.
+        n_results: The maximum number of messages and summaries.
+        scope: The other threads of this "conversation", or also all others of its "owner".
+        min_similarity: The minimum similarity of a hit; without embeddings a hit shares a word with the
+            query.
+        lineage: The branch that the run continues; turns of branches that it has not seen are no results.
+
+    Returns:
+        Plain values, for `recall.quoting`.
+    """
+    if n_results < 1:
+        return []
+    tree = yield from tree_of(conversation)
+    unseen = yield from Sql(lambda conn: _unseen(conn, tree, path, lineage))
+    index = (yield from turns(conversation.runtime, tree)) if unseen else None
+    most = n_results + (_MOST_EXTRA if unseen else min(len(path), _MOST_EXTRA))
+    hits = yield from recall(conversation, query, RecallOptions(most, scope), 0)
+    own_ids = {message.id for message in (yield from coverage.covered(conversation, list(path)))}
+
+    def is_new(hit: Recollection) -> bool:
+        is_here = not hit.rank and hit.conversation_id == conversation.name
+        if is_here and (hit.node.message.id in own_ids or (index and index.belongs(hit.node.id, unseen))):
+            return False
+        if hit.why.similarity is None:
+            return bool(hit.why.terms)
+        return hit.why.similarity >= min_similarity
+
+    results: list[Recalled] = []
+    for hit in filter(is_new, hits):
+        if len(results) == n_results:
+            break
+        if not hit.rank or not (yield from adds_nothing(conversation, hit, own_ids)):
+            results.append(recalled(hit))
+    return results
+
+
+def _unseen(conn: Conn, tree: int, path: Sequence[BaseMessage], lineage: Lineage) -> Sequence[Span]:
+    """The numbers of the nodes that a run at the end of a path has not seen."""
+    newest = newest_human(path)
+    origin = None if newest is None else nodes.first_version(conn, tree, str(path[newest].id))
+    return () if origin is None else run_lineage.unseen(conn, tree, lineage.thread, origin)
