@@ -1,10 +1,10 @@
-"""Searching all vectors of one owner: exactly, or in a Chroma collection of the owner's own, by size.
+"""The time to search all vectors of an owner, exactly or in a Chroma collection of the owner, by size.
 
-For each size the same random unit vectors are kept as in SQL, and put into a collection on disk. "Exact" is a
-matrix product over vectors at hand; what it takes to make them of SQL's bytes is paid once by each
-process, and so is opening Chroma. Then many small owners: what one more collection costs in time and on disk.
-Last, an owner with many short conversations: the first query, which enters their words and embeds them with a
-stand-in that answers at once, and an erasure while Chroma is being filled in the background.
+For each size the same random unit vectors are stored as in SQL and added to a collection on disk. "Exact" is
+a matrix product over vectors in memory. Each process decodes the bytes of SQL once and opens Chroma once;
+these times are separate. The second part has many small owners and measures the time and the disk space of
+one more collection. The third part has an owner with many short conversations: the first query, which indexes
+their words and embeds them with a fake model, and an erasure while Chroma is filled in the background.
 
     python -m benchmarks.owners [--full]
 """
@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 from benchmarks._measure import Line, command, duration, rounds, within
 from benchmarks.forgetting import StandIn
 from langchain_threadmem import MemorySystem
-from langchain_threadmem.index.catch_up import OwnerVectors
 from langchain_threadmem.index.chroma import ChromaIndex
+from langchain_threadmem.index.owner_index import OwnerVectors
 from langchain_threadmem.index.vector_index import ExactIndex
 from langchain_threadmem.index.vectors import Vectors
 
@@ -41,7 +41,7 @@ CONVERSATIONS = 10_000
 
 
 def unit_vectors(number: int) -> NDArray[np.float32]:
-    """Random ones, around some hundred subjects: no harder to search than those of a language."""
+    """Random unit vectors around a hundred centers, no harder to search than vectors of texts."""
     dice = np.random.default_rng(7)
     subjects = dice.normal(size=(100, DIMENSIONS))
     matrix = subjects[dice.integers(0, 100, number)] + 1.5 * dice.normal(size=(number, DIMENSIONS))
@@ -50,12 +50,12 @@ def unit_vectors(number: int) -> NDArray[np.float32]:
 
 
 def kept(matrix: NDArray[np.float32]) -> bytes:
-    """Vectors as they lie in the database."""
+    """The bytes of vectors, as in the database."""
     return matrix.astype(np.float16).tobytes()
 
 
 def exact_of(stored: bytes) -> ExactIndex:
-    """An exact index over vectors as they lie in the database."""
+    """An exact index over vectors in the format of the database."""
     matrix = np.frombuffer(stored, np.float16).reshape(-1, DIMENSIONS).astype(np.float32)
     numbers = np.arange(1, len(matrix) + 1)
     index = ExactIndex()
@@ -64,7 +64,7 @@ def exact_of(stored: bytes) -> ExactIndex:
 
 
 def one_owner(client: chromadb.api.ClientAPI, matrix: NDArray[np.float32], repeats: int) -> Line:
-    """The line of one size."""
+    """The line for one number of vectors."""
     number = len(matrix)
     stored = kept(matrix)
     begin = time.perf_counter()
@@ -87,13 +87,13 @@ def one_owner(client: chromadb.api.ClientAPI, matrix: NDArray[np.float32], repea
     return Line(
         f"{number:,} vectors, a search",
         f"exact {duration(median(times['exact']))}, Chroma {duration(median(times['Chroma']))}",
-        f"made from SQL's bytes in {duration(loaded)}; added to Chroma in {duration(added)}; "
+        f"decoded from SQL in {duration(loaded)}; added to Chroma in {duration(added)}; "
         f"{same:.0%} of the ten nearest found by Chroma",
     )
 
 
 def many_owners(client: chromadb.api.ClientAPI, directory: Path, number: int) -> Line:
-    """What each of many small collections costs."""
+    """The line for the cost of each of many small collections."""
     matrix = unit_vectors(number)
     before = size_of(directory)
     spent = []
@@ -110,7 +110,7 @@ def many_owners(client: chromadb.api.ClientAPI, directory: Path, number: int) ->
 
 
 def many_conversations(number: int = CONVERSATIONS) -> list[Line]:
-    """What catching up with many conversations of two messages takes, and erasing one of them meanwhile."""
+    """The lines for indexing many conversations of two messages, and for an erasure during the indexing."""
     spent: dict[str, float] = {}
     with (
         tempfile.TemporaryDirectory() as directory,
@@ -131,8 +131,8 @@ def many_conversations(number: int = CONVERSATIONS) -> list[Line]:
             "the wait of an erasure while the index is filled",
             lambda: system.runtime.ahead.wait(system.runtime.get(OwnerVectors).filling),
         )
-        timed("an erasure while the index is filled, all of it", lambda: system.erase(conversation="c5"))
-        timed("a query after it", lambda: system.query("bread", k_limit=1))
+        timed("a whole erasure while the index is filled", lambda: system.erase(conversation="c5"))
+        timed("a query after the erasure", lambda: system.query("bread", k_limit=1))
         assert system.verify().ok
     beside = f"{number:,} conversations of two messages"
     bars = {"the wait of an erasure while the index is filled": 1.0}
@@ -153,7 +153,7 @@ def measure(*, full: bool = False) -> list[Line]:
     with tempfile.TemporaryDirectory() as directory:
         begin = time.perf_counter()
         client = chromadb.PersistentClient(directory, Settings(anonymized_telemetry=False))
-        lines = [Line("opening Chroma, its import not counted", duration(time.perf_counter() - begin))]
+        lines = [Line("opening Chroma, without its import", duration(time.perf_counter() - begin))]
         matrix = unit_vectors(max(SIZES + MORE if full else SIZES))
         sizes = SIZES + MORE if full else SIZES
         lines += [one_owner(client, matrix[:number], 21 if full else 11) for number in sizes]
@@ -163,4 +163,4 @@ def measure(*, full: bool = False) -> list[Line]:
 
 
 if __name__ == "__main__":
-    command(measure, __doc__, full="up to 50,000 vectors, some minutes")
+    command(measure, __doc__, full="up to 50,000 vectors; takes some minutes")

@@ -28,10 +28,10 @@ from langchain_threadmem.engine.runtime import Resources, Runtime
 from langchain_threadmem.errors import InputError, ThreadMemError
 from langchain_threadmem.filters.store import Filter
 from langchain_threadmem.importers.verbs import ImportReport, import_file
-from langchain_threadmem.index.catch_up import reindex
 from langchain_threadmem.index.embed import flush
 from langchain_threadmem.index.indexes import IndexSettings
 from langchain_threadmem.index.language import ENGLISH, Language
+from langchain_threadmem.index.owner_index import reindex
 from langchain_threadmem.long_term import query, sessions
 from langchain_threadmem.long_term.external import ExternalCollection
 from langchain_threadmem.long_term.query import QueryOptions

@@ -5,7 +5,8 @@ from __future__ import annotations
 from langchain_threadmem import integrity
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.engine.runtime import Runtime
-from langchain_threadmem.index.catch_up import catch_up_owner_words, index_problems, reindex
+from langchain_threadmem.index.catch_up_words import catch_up_owner_words
+from langchain_threadmem.index.owner_index import index_problems, reindex
 from langchain_threadmem.messages.text import plural
 from langchain_threadmem.removal import purging
 from langchain_threadmem.storage.statements import Conn, Statement

@@ -21,7 +21,7 @@ from langchain_threadmem.errors import (
     PersistenceError,
     StorageBusyError,
 )
-from langchain_threadmem.index.catch_up import index_problems
+from langchain_threadmem.index.owner_index import index_problems
 from langchain_threadmem.messages.codec import UNREADABLE, decode_stored
 from langchain_threadmem.storage.encryption import UNREADABLE_NOTE
 from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS, State

@@ -30,7 +30,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from sqlalchemy.engine import make_url
 
 from langchain_threadmem import ChatMemory, MemorySystem
-from langchain_threadmem.index import catch_up
+from langchain_threadmem.index import owner_index
 from langchain_threadmem.recall import candidates
 from langchain_threadmem.storage.row_security import secure
 from langchain_threadmem.storage.statements import Conn
@@ -212,7 +212,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
 @pytest.fixture
 def chroma(monkeypatch: pytest.MonkeyPatch) -> None:
     """Searches any number of vectors of an owner in Chroma."""
-    monkeypatch.setattr(catch_up, "EXACT_BELOW", 0)
+    monkeypatch.setattr(owner_index, "EXACT_BELOW", 0)
 
 
 class Verbs:

@@ -19,7 +19,7 @@ from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import InputError, SessionNotFoundError
 from langchain_threadmem.filters.store import Filter, check_filter, passes
 from langchain_threadmem.index import lexicon
-from langchain_threadmem.index.catch_up import catch_up_owner_words, words_of_new_messages
+from langchain_threadmem.index.catch_up_words import catch_up_owner_words, words_of_new_messages
 from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.messages.display import Displayed, table

@@ -127,8 +127,8 @@ def _copy_of(database: str) -> str:
 
 def _reindex(options: argparse.Namespace) -> int:
     from langchain_threadmem.index import vectors
-    from langchain_threadmem.index.catch_up import needs_index
     from langchain_threadmem.index.indexes import Indexes
+    from langchain_threadmem.index.owner_index import needs_index
 
     with open_memory(options, vectors=options.vectors) as system, progress_bar("embed") as update:
         system.flush(update)

@@ -17,7 +17,7 @@ from rich.console import Console, RenderableType
 from rich.text import Text
 
 from langchain_threadmem.chat_memory import ChatMemory
-from langchain_threadmem.cli import terminal
+from langchain_threadmem.cli import rich_output
 from langchain_threadmem.cli.arguments import progress_bar
 from langchain_threadmem.common.inputs import Progress
 from langchain_threadmem.errors import InputError, PersistenceError
@@ -65,11 +65,11 @@ def demo(file: Path | None, index: int, out: Path, database: str | None, owner: 
             memory.reset()
             raise
         history = memory.history
-        _print(console, "The tree", terminal.draw_tree(history))
-        _print(console, "Its threads", terminal.list_threads(history))
+        _print(console, "The tree", rich_output.draw_tree(history))
+        _print(console, "Its threads", rich_output.list_threads(history))
         questions = QUESTIONS if file is None else questions_for(history)
         hits = [memory.recall(question, n_results=2, context_depth=1) for question in questions]
-        _print(console, "Two questions to it", *map(terminal.show_recall, questions, hits))
+        _print(console, "Two questions to it", *map(rich_output.show_recall, questions, hits))
         console.print(_saving(played))
         write_text(out / "tree.mmd", memory.to_mermaid() + "\n")
         write_text(out / "tree.html", memory.export("html"))

@@ -103,9 +103,9 @@ def _sort(options: argparse.Namespace) -> None:
         print_json({"moves": list(map(_move, moves)), "moved": not options.dry_run, "threads": threads})
         return
     if moves:
-        from langchain_threadmem.cli import terminal
+        from langchain_threadmem.cli import rich_output
 
-        terminal.write(terminal.list_moves(moves))
+        rich_output.write(rich_output.list_moves(moves))
     verb = "to move" if options.dry_run else "moved"
     print(f"{plural(len(moves), 'message')} {verb}; {plural(threads, 'thread')} now")
 

@@ -103,15 +103,15 @@ def _list(options: argparse.Namespace) -> None:
     if options.json:
         print_json(infos)
     else:
-        from langchain_threadmem.cli import terminal
+        from langchain_threadmem.cli import rich_output
 
-        terminal.write(terminal.list_infos(infos))
+        rich_output.write(rich_output.list_infos(infos))
 
 
 def _show(options: argparse.Namespace) -> None:
     if options.doubtful and options.conversation is None:
         raise InputError("--doubtful requires a conversation; pass its name after the database")
-    from langchain_threadmem.cli import terminal
+    from langchain_threadmem.cli import rich_output
 
     with open_memory(options, read_only=True) as system:
         if options.conversation is None:
@@ -120,7 +120,7 @@ def _show(options: argparse.Namespace) -> None:
             if options.json:
                 print_json([_counted(name, history) for name, history in histories])
             else:
-                terminal.write(terminal.list_conversations(histories))
+                rich_output.write(rich_output.list_conversations(histories))
             return
         memory = conversation_of(system, options.conversation)
         doubts = memory.doubtful() if options.doubtful else []
@@ -128,9 +128,9 @@ def _show(options: argparse.Namespace) -> None:
     if options.json:
         print_json(list(map(_doubt, doubts)) if options.doubtful else list(map(_message, history)))
     elif options.doubtful:
-        terminal.write(terminal.list_doubts(doubts))
+        rich_output.write(rich_output.list_doubts(doubts))
     else:
-        terminal.write(terminal.draw_tree(history, reasons=True), terminal.list_threads(history))
+        rich_output.write(rich_output.draw_tree(history, reasons=True), rich_output.list_threads(history))
 
 
 def _search(options: argparse.Namespace) -> None:
@@ -147,9 +147,9 @@ def _search(options: argparse.Namespace) -> None:
     if options.json:
         print_json(list(map(_hit, hits)))
     else:
-        from langchain_threadmem.cli import terminal
+        from langchain_threadmem.cli import rich_output
 
-        terminal.write(terminal.show_recall(options.query, hits, named=True))
+        rich_output.write(rich_output.show_recall(options.query, hits, named=True))
 
 
 def _stats(options: argparse.Namespace) -> None:
@@ -158,9 +158,9 @@ def _stats(options: argparse.Namespace) -> None:
     if options.json:
         print_json(statistics)
     else:
-        from langchain_threadmem.cli import terminal
+        from langchain_threadmem.cli import rich_output
 
-        terminal.write(terminal.show_statistics(statistics))
+        rich_output.write(rich_output.show_statistics(statistics))
 
 
 def _counted(name: str, history: Sequence[ConversationNode]) -> dict[str, Any]:

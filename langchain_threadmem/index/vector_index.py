@@ -3,7 +3,7 @@
 SQL stores every vector, so an index can be rebuilt without embedding.
 
 One conversation is searched exactly (0.3 ms for 1,000 vectors with NumPy), and so are all conversations of an
-owner with few vectors (`index.catch_up.EXACT_BELOW`). An owner with many vectors has a separate Chroma
+owner with few vectors (`index.owner_index.EXACT_BELOW`). An owner with many vectors has a separate Chroma
 collection (`index.chroma`): the cost of a filter in a shared collection would grow with the vectors of all
 owners.
 """

@@ -1,20 +1,22 @@
-"""The conversation and the branch of a LangGraph run, by its configuration."""
+"""The owner, the conversation and the branch of a LangGraph run, by its configuration."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from langchain_threadmem.errors import InputError
+from langchain_threadmem.engine.owners import OwnerOfRun, Run, owner_of_run
+from langchain_threadmem.errors import InputError, OwnerMismatchError
+from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.tree.run_lineage import Lineage
 
+ConversationId = str | Callable[[Mapping[str, Any]], str] | None
+"""The conversation of a run: its name, a function from the run's configuration; `None`: the `thread_id`."""
 REPLACED = "__threadmem_replaced"
 """The field of `configurable` in which `ThreadMemSaver.fork` names the message that a run replaces."""
 
 
-def conversation_name(
-    config: Mapping[str, Any], given: str | Callable[[Mapping[str, Any]], str] | None
-) -> str:
+def conversation_name(config: Mapping[str, Any], given: ConversationId) -> str:
     """The conversation of a LangGraph run: the name that the caller gives, else the run's `thread_id`.
 
     Args:
@@ -52,3 +54,69 @@ def lineage_of(config: Mapping[str, Any], conversation: str) -> Lineage:
     rewound = bool((config.get("metadata") or {}).get("checkpoint_id"))
     replaced = config.get("configurable", {}).get(REPLACED, "") if rewound else ""
     return Lineage("" if thread == conversation else thread, rewound, replaced)
+
+
+def checked_owner(owner: object) -> OwnerOfRun | None:
+    """The argument `owner` of an integration.
+
+    Raises:
+        InputError: The argument is neither text nor a function.
+    """
+    if owner is None or callable(owner):
+        return owner
+    if not isinstance(owner, str) or not owner:
+        raise InputError(
+            f"owner={owner!r} names no owner of a run; pass the name of a field of the run's context or "
+            "configurable, or a function of the run"
+        )
+    return owner
+
+
+def system_of_run(
+    system: MemorySystem, owner: OwnerOfRun | None, config: Mapping[str, Any] | None = None
+) -> MemorySystem:
+    """The system of the owner of a run.
+
+    Args:
+        system: The system of the integration.
+        owner: The option `owner` of the integration.
+        config: The configuration of the call, if any.
+
+    Raises:
+        OwnerRequiredError: The run names no owner.
+        OwnerMismatchError: The system serves one owner, and the run names another.
+    """
+    if owner is not None:
+        return system.for_owner(owner_of_run(owner, Run(config)))
+    if system.owner_of_run is not None:
+        return system.of_run(config)
+    check_owner_of_run(config or {}, system.owner)
+    return system
+
+
+OWNER_KEYS = ("owner", "user_id", "langgraph_auth_user_id")
+"""Keys of a run's `configurable` that name the owner; the last is LangGraph Server's."""
+
+
+def check_owner_of_run(config: Mapping[str, Any], owner: str) -> None:
+    """Refuse a run for another owner than the owner of the system.
+
+    Args:
+        config: The run's configuration.
+        owner: The owner of the system.
+
+    Raises:
+        OwnerMismatchError: The configuration names another owner, as `owner` or as a user's id.
+
+    Example:
+        >>> check_owner_of_run({"configurable": {"user_id": "ada"}}, "ada")
+    """
+    configurable = config.get("configurable") or {}
+    for key in OWNER_KEYS:
+        run_owner = configurable.get(key)
+        if run_owner is not None and str(run_owner) != owner:
+            raise OwnerMismatchError(
+                f"the run is for {key}={run_owner!r}, and the memory is that of the owner {owner!r}; pass "
+                f"owner={key!r} to serve the owner of each run, use MemorySystem(url, "
+                f"owner={str(run_owner)!r}) for this run, or leave {key!r} out of its configurable"
+            )

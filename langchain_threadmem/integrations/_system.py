@@ -1,4 +1,4 @@
-"""Shared parts of the integrations: the system, the check of a run's owner, the conversation of a run."""
+"""Shared parts of the integrations: systems by URL, the base class, the conversations of runs."""
 
 from __future__ import annotations
 
@@ -11,18 +11,22 @@ from typing import Any, Literal, Self, TypeGuard, Unpack
 from langchain_threadmem.chat_memory import ChatMemory, ThreadOptions, check_options
 from langchain_threadmem.common import forking
 from langchain_threadmem.common.cache import LruCache
-from langchain_threadmem.engine.owners import OwnerOfRun, Run, owner_of_run
+from langchain_threadmem.engine.owners import OwnerOfRun
 from langchain_threadmem.engine.runtime import Runtime
-from langchain_threadmem.errors import InputError, OwnerMismatchError
-from langchain_threadmem.integrations._run_config import conversation_name, lineage_of
+from langchain_threadmem.errors import InputError
+from langchain_threadmem.integrations._run_config import (
+    ConversationId,
+    check_owner_of_run,
+    checked_owner,
+    conversation_name,
+    lineage_of,
+    system_of_run,
+)
 from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.ids import check_name
 from langchain_threadmem.threads.run_selector import ThreadedConversation
 from langchain_threadmem.threads.selectors import AnySelector
 from langchain_threadmem.tree.run_lineage import Lineage
-
-ConversationId = str | Callable[[Mapping[str, Any]], str] | None
-"""The conversation of a run: its name, a function from the run's configuration; `None`: the `thread_id`."""
 
 Scope = Literal["conversation", "owner"]
 """The scope of a search: one conversation, or all conversations of an owner."""
@@ -131,72 +135,6 @@ class SystemIntegration:
 
 def _is_config(value: object) -> TypeGuard[Mapping[str, Any]]:
     return isinstance(value, Mapping) and "configurable" in value
-
-
-def checked_owner(owner: object) -> OwnerOfRun | None:
-    """The argument `owner` of an integration.
-
-    Raises:
-        InputError: The argument is neither text nor a function.
-    """
-    if owner is None or callable(owner):
-        return owner
-    if not isinstance(owner, str) or not owner:
-        raise InputError(
-            f"owner={owner!r} names no owner of a run; pass the name of a field of the run's context or "
-            "configurable, or a function of the run"
-        )
-    return owner
-
-
-def system_of_run(
-    system: MemorySystem, owner: OwnerOfRun | None, config: Mapping[str, Any] | None = None
-) -> MemorySystem:
-    """The system of the owner of a run.
-
-    Args:
-        system: The system of the integration.
-        owner: The option `owner` of the integration.
-        config: The configuration of the call, if any.
-
-    Raises:
-        OwnerRequiredError: The run names no owner.
-        OwnerMismatchError: The system serves one owner, and the run names another.
-    """
-    if owner is not None:
-        return system.for_owner(owner_of_run(owner, Run(config)))
-    if system.owner_of_run is not None:
-        return system.of_run(config)
-    check_owner_of_run(config or {}, system.owner)
-    return system
-
-
-OWNER_KEYS = ("owner", "user_id", "langgraph_auth_user_id")
-"""Keys of a run's `configurable` that name the owner; the last is LangGraph Server's."""
-
-
-def check_owner_of_run(config: Mapping[str, Any], owner: str) -> None:
-    """Refuse a run for another owner than the owner of the system.
-
-    Args:
-        config: The run's configuration.
-        owner: The owner of the system.
-
-    Raises:
-        OwnerMismatchError: The configuration names another owner, as `owner` or as a user's id.
-
-    Example:
-        >>> check_owner_of_run({"configurable": {"user_id": "ada"}}, "ada")
-    """
-    configurable = config.get("configurable") or {}
-    for key in OWNER_KEYS:
-        run_owner = configurable.get(key)
-        if run_owner is not None and str(run_owner) != owner:
-            raise OwnerMismatchError(
-                f"the run is for {key}={run_owner!r}, and the memory is that of the owner {owner!r}; pass "
-                f"owner={key!r} to serve the owner of each run, use MemorySystem(url, "
-                f"owner={str(run_owner)!r}) for this run, or leave {key!r} out of its configurable"
-            )
 
 
 class RunConversations:

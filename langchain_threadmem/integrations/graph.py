@@ -22,8 +22,9 @@ from langchain_threadmem.engine.chat_model import chat_model
 from langchain_threadmem.engine.flow import Flow, arun, run
 from langchain_threadmem.engine.owners import OwnerOfRun
 from langchain_threadmem.errors import InputError
+from langchain_threadmem.integrations._run_config import ConversationId
 from langchain_threadmem.integrations._state_updates import announced_route, check_recall, state_update
-from langchain_threadmem.integrations._system import ConversationId, RunConversations
+from langchain_threadmem.integrations._system import RunConversations
 from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.messages.prompt import newest_human, shown

@@ -23,7 +23,8 @@ from langchain_threadmem.engine.flow import Flow, arun, averb, run, verb
 from langchain_threadmem.engine.owners import OwnerOfRun
 from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import OwnerMismatchError
-from langchain_threadmem.integrations._system import check_system, checked_owner, shared_system, system_of_run
+from langchain_threadmem.integrations._run_config import checked_owner, system_of_run
+from langchain_threadmem.integrations._system import check_system, shared_system
 from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.ids import check_name
 from langchain_threadmem.removal import reset

@@ -20,8 +20,9 @@ from langchain_threadmem.chat_memory import SelectionOptions
 from langchain_threadmem.engine.flow import Flow, arun, averb, run, verb
 from langchain_threadmem.engine.owners import OwnerOfRun
 from langchain_threadmem.engine.runtime import Runtime as MemoryRuntime
+from langchain_threadmem.integrations._run_config import ConversationId
 from langchain_threadmem.integrations._state_updates import announced_route, check_recall, state_update
-from langchain_threadmem.integrations._system import ConversationId, RunConversations, shared_system
+from langchain_threadmem.integrations._system import RunConversations, shared_system
 from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.messages.prompt import shown

@@ -30,11 +30,11 @@ from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import InputError, NotFoundError, SessionNotFoundError
 from langchain_threadmem.index import watermarks
 from langchain_threadmem.index.indexes import Indexes
+from langchain_threadmem.integrations._run_config import checked_owner
 from langchain_threadmem.integrations._system import (
     Scope,
     check_memory,
     check_system,
-    checked_owner,
     memory_of_run,
     searched,
 )

@@ -15,10 +15,10 @@ from langchain_threadmem.engine.flow import Call, Flow, Sql
 from langchain_threadmem.engine.runtime import Component, Runtime
 from langchain_threadmem.filters.conditions import Condition
 from langchain_threadmem.index import lexicon, vectors
-from langchain_threadmem.index.catch_up import catch_up_owner
 from langchain_threadmem.index.documents import Record, document_of_unit
 from langchain_threadmem.index.embed import embed
 from langchain_threadmem.index.indexes import Indexes
+from langchain_threadmem.index.owner_index import catch_up_owner
 from langchain_threadmem.index.vector_index import ExactIndex, VectorIndex, check_dimensions
 from langchain_threadmem.long_term.external import ExternalCollection, ExternalUnit
 from langchain_threadmem.long_term.short_term import ShortTermMemory

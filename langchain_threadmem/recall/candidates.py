@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from langchain_threadmem.engine.flow import Call, Flow, Sql
 from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.index import lexicon, vectors, watermarks
-from langchain_threadmem.index.catch_up import catch_up_words
+from langchain_threadmem.index.catch_up_words import catch_up_words
 from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.index.language import split
 from langchain_threadmem.index.vector_index import ExactIndex, VectorIndex, nearest_among

@@ -5,7 +5,7 @@ from __future__ import annotations
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.engine.runtime import Runtime, TreeCache
 from langchain_threadmem.index import queries as document_queries
-from langchain_threadmem.index.catch_up import documents_of
+from langchain_threadmem.index.catch_up_words import documents_of
 from langchain_threadmem.index.documents import Record
 from langchain_threadmem.recall.postings import Postings
 from langchain_threadmem.recall.summary_index import SummaryIndex

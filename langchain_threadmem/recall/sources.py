@@ -19,9 +19,10 @@ from langchain_threadmem.engine.flow import Call, Flow, Sql
 from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.index import queries as document_queries
 from langchain_threadmem.index import vectors, watermarks
-from langchain_threadmem.index.catch_up import catch_up_owner, catch_up_words, is_behind
+from langchain_threadmem.index.catch_up_words import catch_up_words, is_behind
 from langchain_threadmem.index.embed import embed, embed_tree, vectors_of
 from langchain_threadmem.index.indexes import Indexes
+from langchain_threadmem.index.owner_index import catch_up_owner
 from langchain_threadmem.index.queries import OwnedRecord
 from langchain_threadmem.index.vectors import NONE
 from langchain_threadmem.messages.codec import text_of

@@ -20,8 +20,8 @@ from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import ClosedError, InputError, PersistenceError
 from langchain_threadmem.index import lexicon, watermarks
 from langchain_threadmem.index import removal as index_removal
-from langchain_threadmem.index.catch_up import OwnerVectors, empty
 from langchain_threadmem.index.indexes import Indexes
+from langchain_threadmem.index.owner_index import OwnerVectors, empty
 from langchain_threadmem.index.removal import take_out
 from langchain_threadmem.index.vector_index import ClearableIndex, VectorIndex
 from langchain_threadmem.messages.ids import check_name

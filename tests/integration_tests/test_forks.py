@@ -19,7 +19,7 @@ sys.path.insert(0, sys.argv[2])
 from conftest import WordEmbeddings
 from langchain_threadmem import ChatMemory, LocalEmbeddings, MemorySystem
 from langchain_threadmem.errors import PersistenceError
-from langchain_threadmem.index import catch_up as index
+from langchain_threadmem.index import owner_index as index
 from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.engine.flow import Sql
 from langchain_threadmem.engine.flow import run

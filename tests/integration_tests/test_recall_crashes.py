@@ -16,7 +16,7 @@ import pytest
 from conftest import WordEmbeddings
 
 from langchain_threadmem import MemorySystem
-from langchain_threadmem.index import catch_up
+from langchain_threadmem.index import owner_index
 from langchain_threadmem.index.indexes import Indexes
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("chroma")]
@@ -29,7 +29,7 @@ from langchain_threadmem import MemorySystem
 from langchain_threadmem.index import vectors as embeddings
 from langchain_threadmem.index.chroma import ChromaIndex
 from langchain_threadmem.common.workers import Gradual
-from langchain_threadmem.index import catch_up as index
+from langchain_threadmem.index import owner_index as index
 Gradual.start = lambda *_: None  # Nothing is done before the verb is.
 index.EXACT_BELOW = 0
 path, (where, name, when), verb = sys.argv[1], sys.argv[2].split(), sys.argv[3]
@@ -129,7 +129,7 @@ def test_erasing_again_takes_out_what_a_process_that_died_has_left(
 ) -> None:
     path = tmp_path / "memory.db"
     die(path, "chroma remove before", "reset")
-    monkeypatch.setattr(catch_up, "EXACT_BELOW", 1000)  # So recall would not look into the index.
+    monkeypatch.setattr(owner_index, "EXACT_BELOW", 1000)  # So recall would not look into the index.
     with MemorySystem(path, embeddings=WordEmbeddings()) as system:
         assert system.conversation("c").recall("stars", scope="owner") == []
         assert vectors(system) == 2

@@ -13,7 +13,7 @@ from test_index import Counting
 
 from langchain_threadmem import MemorySystem
 from langchain_threadmem.engine.flow import run
-from langchain_threadmem.index import catch_up, embed, vectors
+from langchain_threadmem.index import embed, owner_index, vectors
 from langchain_threadmem.index.indexes import Indexes, IndexSettings
 from langchain_threadmem.recall.conversation_index import PostingsCache
 from langchain_threadmem.removal.forget import forget_message
@@ -104,8 +104,8 @@ def filling(
     url: str, owner: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chroma: None
 ) -> Iterator[tuple[MemorySystem, Slow]]:
     """A memory whose index is filled in batches of two conversations."""
-    monkeypatch.setattr(catch_up, "FEW_TO_ADD", 4)
-    monkeypatch.setattr(catch_up, "ADDED_AT_ONCE", 4)
+    monkeypatch.setattr(owner_index, "FEW_TO_ADD", 4)
+    monkeypatch.setattr(owner_index, "ADDED_AT_ONCE", 4)
     with MemorySystem(url, owner=owner, embeddings=WordEmbeddings(), vectors=tmp_path / "vectors") as system:
         system.runtime.get(IndexSettings).chooses_index = True
         fill(system, 12)
@@ -133,8 +133,8 @@ def test_an_index_that_is_being_filled_is_no_damage(filling: tuple[MemorySystem,
     system, slow = filling
     assert verbs(system).verify().ok
     slow.go_on.set()
-    while system.runtime.ahead.busy(system.runtime.get(catch_up.OwnerVectors).filling):
-        system.runtime.ahead.wait(system.runtime.get(catch_up.OwnerVectors).filling)
+    while system.runtime.ahead.busy(system.runtime.get(owner_index.OwnerVectors).filling):
+        system.runtime.ahead.wait(system.runtime.get(owner_index.OwnerVectors).filling)
     assert verbs(system).verify().ok
     index = system.runtime.get(Indexes).index()
     assert index is not None

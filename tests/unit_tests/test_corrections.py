@@ -13,7 +13,7 @@ from rich.console import Console
 
 from langchain_threadmem import ChatMemory, MemorySystem, SemanticNodeSelector
 from langchain_threadmem.cli.main import main
-from langchain_threadmem.cli.terminal import draw_tree
+from langchain_threadmem.cli.rich_output import draw_tree
 from langchain_threadmem.errors import InputError, InvalidGraphStateError
 from langchain_threadmem.threads.moves.corrections import LARGEST, corrected
 from langchain_threadmem.tree.node import Bias, Chances

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, ChatMessage, HumanMessage
 from rich.console import Console
 
-from langchain_threadmem.cli import terminal
+from langchain_threadmem.cli import rich_output
 from langchain_threadmem.export.mermaid import to_mermaid, to_mermaid_parts
 from langchain_threadmem.export.page import to_html, to_svg
 from langchain_threadmem.export.text import to_outline, to_text
@@ -34,7 +34,7 @@ def printed(what: Any) -> str:
 
 def recalled(nodes: Nodes) -> str:
     hits = [Recollection(nodes[0], 1.0, nodes[:1], Why(person=str(nodes[0].message.content)))]
-    return printed(terminal.show_recall(str(nodes[0].message.content), hits))
+    return printed(rich_output.show_recall(str(nodes[0].message.content), hits))
 
 
 SHOWN: dict[str, Callable[[Nodes], str]] = {
@@ -46,9 +46,9 @@ SHOWN: dict[str, Callable[[Nodes], str]] = {
     "mermaid parts": lambda nodes: "\n".join(to_mermaid_parts(nodes)),
     "outline": to_outline,
     "notebook": lambda nodes: "".join(node._repr_html_() for node in nodes),
-    "tree": lambda nodes: printed(terminal.draw_tree(nodes, reasons=True)),
-    "threads": lambda nodes: printed(terminal.list_threads(nodes)),
-    "conversations": lambda nodes: printed(terminal.list_conversations([(nodes[0].message.text, nodes)])),
+    "tree": lambda nodes: printed(rich_output.draw_tree(nodes, reasons=True)),
+    "threads": lambda nodes: printed(rich_output.list_threads(nodes)),
+    "conversations": lambda nodes: printed(rich_output.list_conversations([(nodes[0].message.text, nodes)])),
     "recall": recalled,
 }
 

@@ -29,8 +29,8 @@ from langchain_threadmem.errors import (
     UnitNotFoundError,
 )
 from langchain_threadmem.index import watermarks
-from langchain_threadmem.index.catch_up import catch_up_owner
 from langchain_threadmem.index.indexes import Indexes
+from langchain_threadmem.index.owner_index import catch_up_owner
 from langchain_threadmem.storage.schema import metadata
 from langchain_threadmem.storage.statements import Statement
 from langchain_threadmem.summaries import queries as summary_queries

@@ -11,7 +11,7 @@ from langchain_core.embeddings import Embeddings
 
 from langchain_threadmem import ChatMemory, MemorySystem
 from langchain_threadmem.errors import EmbeddingError
-from langchain_threadmem.index import catch_up, embed
+from langchain_threadmem.index import catch_up_words, embed
 from langchain_threadmem.storage.statements import Statement
 
 VECTORS = """SELECT count(*) FROM threadmem_embedding e WHERE e.model = {}
@@ -101,7 +101,7 @@ def test_a_long_conversation_is_caught_up_in_batches(
     system: MemorySystem, verbs: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(embed, "VECTORS_AT_ONCE", 4)
-    monkeypatch.setattr(catch_up, "WORDS_AT_ONCE", 4)
+    monkeypatch.setattr(catch_up_words, "WORDS_AT_ONCE", 4)
     memory = verbs(system.conversation("c"))
     memory.extend(f"word{n}" for n in range(12))
     for n in (0, 4, 11):

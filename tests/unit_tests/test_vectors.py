@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from langchain_threadmem import MemorySystem
 from langchain_threadmem.engine.flow import run
 from langchain_threadmem.errors import PersistenceError
-from langchain_threadmem.index import catch_up
+from langchain_threadmem.index import owner_index
 from langchain_threadmem.index.chroma import CHROMA_FILE, Claim, open_chroma
 from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.index.vector_index import ExactIndex, ExactOwnerIndex, Found
@@ -35,7 +35,7 @@ logging.basicConfig(level=logging.WARNING)
 sys.path.insert(0, sys.argv[2])
 from conftest import WordEmbeddings
 from langchain_threadmem import MemorySystem
-from langchain_threadmem.index import catch_up as index
+from langchain_threadmem.index import owner_index as index
 index.EXACT_BELOW = 0
 with MemorySystem(sys.argv[1], embeddings=WordEmbeddings()) as system:
     memory = system.conversation("c")
@@ -273,11 +273,11 @@ def test_many_vectors_move_to_chroma_and_stay_there(tmp_path: Path, monkeypatch:
         stars(system)
         index: Any = system.runtime.get(Indexes).index()
         assert index.count() == 0
-        monkeypatch.setattr(catch_up, "EXACT_BELOW", 5)
+        monkeypatch.setattr(owner_index, "EXACT_BELOW", 5)
         system.conversation("e").append("How do stars die?", "In a supernova.")
         assert "stars" in stars(system)
         assert index.count() == 6
-        monkeypatch.setattr(catch_up, "EXACT_BELOW", 100)
+        monkeypatch.setattr(owner_index, "EXACT_BELOW", 100)
         system.conversation("e").append("And the sun?", "It will swell.")
         assert system.conversation("c").recall("sun", scope="owner")[0].why.similarity is not None
         assert index.count() == 8
@@ -287,7 +287,7 @@ def test_many_vectors_move_to_chroma_and_stay_there(tmp_path: Path, monkeypatch:
 def test_many_vectors_enter_chroma_in_the_background_and_are_searched_meanwhile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(catch_up, "FEW_TO_ADD", 2)
+    monkeypatch.setattr(owner_index, "FEW_TO_ADD", 2)
     goes_on = threading.Event()
     with MemorySystem(tmp_path / "memory.db", embeddings=WordEmbeddings()) as system:
         fill(system)
@@ -298,7 +298,7 @@ def test_many_vectors_enter_chroma_in_the_background_and_are_searched_meanwhile(
         assert "stars" in stars(system)
         assert index.count() == 0
         goes_on.set()
-        while system.runtime.ahead.busy(system.runtime.get(catch_up.OwnerVectors).filling):
+        while system.runtime.ahead.busy(system.runtime.get(owner_index.OwnerVectors).filling):
             time.sleep(0.01)
         assert index.count() == 6
         assert "stars" in stars(system)
@@ -311,11 +311,11 @@ def test_an_index_that_was_half_filled_is_filled_on(tmp_path: Path, monkeypatch:
         fill(system)
         system.flush()
         index: Any = system.runtime.get(Indexes).index()
-        monkeypatch.setattr(catch_up, "ADDED_AT_ONCE", 1)
-        assert run(catch_up._add_some(system.runtime, index, {}), system.runtime)
+        monkeypatch.setattr(owner_index, "ADDED_AT_ONCE", 1)
+        assert run(owner_index._add_some(system.runtime, index, {}), system.runtime)
         assert index.count() == 1
         monkeypatch.undo()
-        monkeypatch.setattr(catch_up, "EXACT_BELOW", 0)
+        monkeypatch.setattr(owner_index, "EXACT_BELOW", 0)
         assert "stars" in stars(system)
         assert index.count() == 4
         assert system.verify().ok
@@ -354,7 +354,7 @@ def test_reindexing_few_vectors_leaves_them_to_exact_search(tmp_path: Path) -> N
 def test_reindexing_many_vectors_waits_for_all_of_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(catch_up, "FEW_TO_ADD", 1)
+    monkeypatch.setattr(owner_index, "FEW_TO_ADD", 1)
     with MemorySystem(tmp_path / "memory.db", embeddings=WordEmbeddings()) as system:
         fill(system)
         assert system.reindex() == 4
@@ -368,4 +368,4 @@ def test_what_another_process_forgot_is_searched_no_more(url: str, owner: str) -
         with MemorySystem(url, owner=owner, embeddings=WordEmbeddings()) as other:
             other.conversation("c").reset()
         stars(system)
-        assert len(system.runtime.get(catch_up.OwnerVectors).whole.index.vectors.keys) == 2
+        assert len(system.runtime.get(owner_index.OwnerVectors).whole.index.vectors.keys) == 2

@@ -8,7 +8,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from rich.console import Console
 
 from langchain_threadmem import ChatMemory
-from langchain_threadmem.cli import terminal
+from langchain_threadmem.cli import rich_output
 from langchain_threadmem.cli.demo import play, questions_for, turns_of
 
 CHAT = [
@@ -28,7 +28,7 @@ def drawn(what: Any, width: int = 100) -> str:
 def test_a_long_thread_is_drawn_as_a_column() -> None:
     memory = ChatMemory()
     memory.extend([("user" if n % 2 else "ai", f"message {n}") for n in range(1, 201)])
-    lines = drawn(terminal.draw_tree(memory.history)).splitlines()
+    lines = drawn(rich_output.draw_tree(memory.history)).splitlines()
     assert len(lines) == 201
     indents = [len(line) - len(line.lstrip("│├└─ ")) for line in lines[2:]]
     assert set(indents) == {8}
@@ -37,7 +37,7 @@ def test_a_long_thread_is_drawn_as_a_column() -> None:
 def test_each_message_takes_one_line_however_long_it_is() -> None:
     memory = ChatMemory()
     memory.append("many words " * 100, "line\nbreaks\n" * 100)
-    lines = drawn(terminal.draw_tree(memory.history), width=60).splitlines()
+    lines = drawn(rich_output.draw_tree(memory.history), width=60).splitlines()
     assert len(lines) == 3
     assert max(map(len, lines)) <= 60
 
@@ -47,10 +47,10 @@ def test_markup_and_escape_codes_in_a_message_do_nothing() -> None:
     memory.append("[red]alarm[/red] \x1b[31m", "[/]")
     hits = memory.recall("alarm")
     for picture in (
-        terminal.draw_tree(memory.history),
-        terminal.list_threads(memory.history),
-        terminal.list_conversations([("[bold]", memory.history)]),
-        terminal.show_recall("[red]alarm[/red]", hits),
+        rich_output.draw_tree(memory.history),
+        rich_output.list_threads(memory.history),
+        rich_output.list_conversations([("[bold]", memory.history)]),
+        rich_output.show_recall("[red]alarm[/red]", hits),
     ):
         out = drawn(picture)
         assert "[red]alarm[/red]" in out
@@ -58,14 +58,14 @@ def test_markup_and_escape_codes_in_a_message_do_nothing() -> None:
 
 
 def test_a_recall_that_finds_nothing_says_so() -> None:
-    assert "nothing" in drawn(terminal.show_recall("anything?", []))
+    assert "nothing" in drawn(rich_output.show_recall("anything?", []))
 
 
 def test_a_thread_that_leaves_another_says_where() -> None:
     memory = ChatMemory(node_selector=lambda tree, message: 2 if tree.turn_ends() else None)
     for human, answer in CHAT:
         memory.append(human, answer)
-    rows = [line.split() for line in drawn(terminal.list_threads(memory.history)).splitlines()]
+    rows = [line.split() for line in drawn(rich_output.list_threads(memory.history)).splitlines()]
     assert rows == [
         ["thread", "from", "messages", "ends", "at"],
         ["Where", "is", "Lisbon?", "4", "4"],
@@ -111,8 +111,8 @@ def test_a_narrow_terminal_cuts_openings_and_keeps_numbers() -> None:
     memory = ChatMemory()
     memory.append("many words " * 100, "none")
     for table in (
-        terminal.list_threads(memory.history),
-        terminal.list_conversations([("long", memory.history)]),
+        rich_output.list_threads(memory.history),
+        rich_output.list_conversations([("long", memory.history)]),
     ):
         heading, row = drawn(table, width=50).splitlines()
         assert "messages" in heading

@@ -1,34 +1,23 @@
-"""Flows that add new messages to the lexicon and to the owner-wide vector index.
-
-An append writes messages only. A verb that needs an index first updates it: the lexicon in one transaction,
-vectors in batches (`index.embed`), the owner-wide index from the vectors in SQL. A batch contains messages of
-several conversations, so the cost grows with the number of messages, not of conversations.
-"""
+"""Flows of the index over all vectors of an owner: exact search in memory, or Chroma for many vectors."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from langchain_threadmem.engine.flow import Call, Flow, Sql, run
 from langchain_threadmem.engine.runtime import Component, Runtime
-from langchain_threadmem.index import lexicon, watermarks
-from langchain_threadmem.index import queries as document_queries
 from langchain_threadmem.index import vectors as embeddings
-from langchain_threadmem.index.documents import Document, document_of, unpack
+from langchain_threadmem.index import watermarks
+from langchain_threadmem.index.catch_up_words import catch_up_owner_words
 from langchain_threadmem.index.embed import EmbeddingQueue, embed_trees, embedded, in_pieces, model_of
 from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.index.vector_index import ClearableIndex, ExactIndex, ExactOwnerIndex, VectorIndex
 from langchain_threadmem.index.vectors import NONE, Vectors
 from langchain_threadmem.index.watermarks import Reached, Watermark
-from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.storage.statements import Conn
-from langchain_threadmem.tree import nodes, trees
-from langchain_threadmem.tree.rows import is_recallable, nodes_of
-from langchain_threadmem.units import memory
+from langchain_threadmem.tree import trees
 
-WORDS_AT_ONCE = 5000
-"""The number of messages that are added to the lexicon in one transaction."""
 EXACT_BELOW = 20_000
 """The number of vectors of an owner from which Chroma is searched; see `benchmarks/owners.py`.
 
@@ -53,92 +42,6 @@ class OwnerVectors(Component):
 
     def drop(self, removed: Mapping[int, Collection[int]]) -> None:
         self.whole = ExactOwnerIndex()
-
-
-def documents_of(runtime: Runtime, rows: list[nodes.NodeRow]) -> list[tuple[int, Document]]:
-    """Keys and documents of nodes. Documents of nodes that recall may not return have no terms."""
-    language = runtime.get(Indexes).language
-    return [
-        (
-            row.key,
-            document_of(
-                node.message, text_of(node.message) if is_recallable(node) else "", row.created, language
-            ),
-        )
-        for row, node in zip(rows, nodes_of(rows), strict=True)
-    ]
-
-
-def catch_up_words(runtime: Runtime, tree: int) -> Flow[None]:
-    """Add the new messages of a conversation to the lexicon."""
-    lexicon_name = runtime.get(Indexes).lexicon
-    if (yield from Sql(lambda conn: is_behind(conn, tree, lexicon_name))):
-        while (yield from Sql(lambda conn: _add_words(conn, runtime, [tree]), write=True)):
-            pass
-
-
-def _add_words(conn: Conn, runtime: Runtime, chosen: Sequence[int]) -> bool:
-    """Add the next messages of trees to the lexicon; return whether a single tree may have more of them."""
-    name, owner = runtime.get(Indexes).lexicon, runtime.owner
-    trees.lock_all(conn, chosen)
-    for tree, other_name in watermarks.other_lexicons(conn, chosen, name):
-        # The tree has words of another language in the lexicon.
-        document_queries.forget_words(conn, tree, owner)
-        watermarks.drop(conn, tree, other_name)
-    at = {tree: state.watermark for tree, state in watermarks.of_trees(conn, name, chosen).items()}
-    rows, documents = _new_documents(conn, runtime, at, WORDS_AT_ONCE)
-    if not rows:
-        return False
-    document_queries.put(conn, [(key, document) for _, key, document in documents])
-    entries: dict[int, list[lexicon.Entry]] = {tree: [] for tree, _ in rows}
-    words: Counter[int] = Counter()
-    for tree, key, document in documents:
-        entry = document_queries.entry_of(key, document.terms, document.speaker)
-        entries[tree] += [entry] if entry.words else []
-        words[tree] += unpack(document.traits).length
-    lexicon.add(conn, owner, entries)
-    reached = {
-        tree: Watermark(seq, at[tree].documents + len(entries[tree]), at[tree].words + words[tree])
-        for tree, seq in {tree: row.seq for tree, row in rows}.items()
-    }
-    watermarks.put(conn, name, reached)
-    return len(at) == 1 and len(rows) == WORDS_AT_ONCE
-
-
-def _new_documents(
-    conn: Conn, runtime: Runtime, at: Mapping[int, Watermark], most: int
-) -> tuple[list[tuple[int, nodes.NodeRow]], list[tuple[int, int, Document]]]:
-    """The messages of trees above the watermarks of the lexicon, each with its tree.
-
-    Returns:
-        The messages, and tree, key and document of each message that was not forgotten.
-    """
-    name, after = runtime.get(Indexes).lexicon, {tree: watermark.seq for tree, watermark in at.items()}
-    rows = nodes.after_marks(conn, name, after, most)
-    absent = memory.absent_among(conn, [row.key for _, row in rows]) if rows else set()
-    present = [(tree, row) for tree, row in rows if row.key not in absent]
-    documents = documents_of(runtime, [row for _, row in present])
-    return rows, [(tree, *document) for (tree, _), document in zip(present, documents, strict=True)]
-
-
-def catch_up_owner_words(runtime: Runtime) -> Flow[None]:
-    """Add the new messages of all conversations of the owner to the lexicon, except in a read-only memory."""
-    if runtime.read_only:
-        return
-    owner, name = runtime.owner, runtime.get(Indexes).lexicon
-    unread = yield from Sql(lambda conn: watermarks.missing(conn, owner, name))
-    for piece in in_pieces(unread, WORDS_AT_ONCE):
-        while (yield from Sql(lambda conn: _add_words(conn, runtime, piece), write=True)):  # noqa: B023 - driven before the next turn
-            pass
-
-
-def words_of_new_messages(conn: Conn, runtime: Runtime) -> Iterator[tuple[int, Sequence[str]]]:
-    """The tree and the words of each message that is not in the lexicon, for a read-only memory."""
-    name = runtime.get(Indexes).lexicon
-    for piece in in_pieces(watermarks.missing(conn, runtime.owner, name), WORDS_AT_ONCE):
-        at = {tree: state.watermark for tree, state in watermarks.of_trees(conn, name, piece).items()}
-        for tree, key, document in _new_documents(conn, runtime, at, nodes.EVERYTHING)[1]:
-            yield tree, document_queries.entry_of(key, document.terms, document.speaker).words
 
 
 def catch_up_owner(runtime: Runtime, wait: bool | None = True) -> Flow[VectorIndex | ExactIndex | None]:
@@ -339,11 +242,6 @@ def _add_vectors(runtime: Runtime, index: VectorIndex, chosen: Sequence[int]) ->
 def needs_index(runtime: Runtime, vectors: int) -> bool:
     """Whether this number of vectors is searched in an index outside of the database."""
     return vectors >= EXACT_BELOW or not runtime.get(Indexes).settings.chooses_index
-
-
-def is_behind(conn: Conn, tree: int, name: str) -> bool:
-    """Whether a tree has messages above the watermark of an index."""
-    return watermarks.get(conn, tree, name).seq < trees.head(conn, tree).next_seq - 1
 
 
 def index_problems(runtime: Runtime) -> Flow[list[str]]:
