@@ -1,7 +1,7 @@
-"""Measurements of the package, beside its peers.
+"""Benchmarks of the package and of comparable packages.
 
-Numeric libraries get one thread here, before any of them is imported: several on a few busy cores are many
-times slower than one, and each number of threads rounds in its own way.
+This module limits numeric libraries to one thread before any of them is imported: on a few busy cores several
+threads are many times slower than one, and rounding depends on the number of threads.
 """
 
 import os

@@ -1,7 +1,8 @@
-"""All benchmarks in one run and one table: `python -m benchmarks [--full] [--data ../shared/data]`.
+"""Run all benchmarks and print one table: `python -m benchmarks [--full] [--data ../shared/data]`.
 
-The quick set takes a minute or two. `--full` takes longer rounds, and adds search in all vectors of an owner
-and, if the data is there, the quality of recall and of thread selection on real conversations.
+Without options a run takes one to two minutes. `--full` runs longer rounds and adds search in all vectors of
+an owner. If the data is available, it also adds the quality of recall and of thread selection on real
+conversations.
 """
 
 from __future__ import annotations
@@ -38,9 +39,9 @@ def main() -> int:
     parser.add_argument(
         "--full", action="store_true", help="longer rounds, and quality on real conversations"
     )
-    parser.add_argument("--data", type=Path, default=recall.DATA, help="the folder of those conversations")
+    parser.add_argument("--data", type=Path, default=recall.DATA, help="the folder of the real conversations")
     options = parser.parse_args()
-    warnings.filterwarnings("ignore", category=DeprecationWarning)  # Peers announce their own end.
+    warnings.filterwarnings("ignore", category=DeprecationWarning)  # Peers warn that they are deprecated.
     lines: list[Line] = []
     for speed in (
         append,

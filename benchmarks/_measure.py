@@ -1,7 +1,8 @@
-"""What all benchmarks share: fair timing, and one table.
+"""Timing and table output that all benchmarks share.
 
-Machines are noisy, so contestants take turns within each round, a figure is the median over rounds, and a
-ratio is the median of the ratios within rounds: what slows a round down slows both sides of its ratio.
+Timings vary with the load of the machine. The contestants therefore take turns within each round, a figure is
+the median over rounds, and a ratio is the median of the ratios within rounds, since load during a round
+affects both sides of its ratio.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ class Line:
     """One line of the table.
 
     Attributes:
-        what: What was measured, and of whom.
+        what: The measurement and its subject.
         figure: The measured value, with its unit.
-        beside: How it compares, and with whom.
-        bar: What it is to be, if there is a bar.
-        holds: Whether it is; `None` without a bar.
+        beside: The comparison with peers.
+        bar: The target for the value; empty without a target.
+        holds: Whether the value meets the target; `None` without a target.
     """
 
     what: str
@@ -44,9 +45,9 @@ def rounds(contestants: Mapping[str, Callable[[], object]], repeats: int, operat
     """Time contestants in turns.
 
     Args:
-        contestants: What to call, by name; each call does `operations` operations.
-        repeats: How many rounds; one more goes before, uncounted.
-        operations: By how much to divide the time of a call.
+        contestants: The functions to call, by name; each call performs `operations` operations.
+        repeats: The number of counted rounds; an uncounted round precedes them.
+        operations: The number of operations in a call, by which its time is divided.
     """
     times: Times = {name: [] for name in contestants}
     for round_ in range(repeats + 1):
@@ -61,12 +62,12 @@ def rounds(contestants: Mapping[str, Callable[[], object]], repeats: int, operat
 
 
 def ratio(times: Times, mine: str, peer: str) -> float:
-    """How many times as long as its peer, by the median over rounds."""
+    """The ratio of the times of `mine` and `peer`, as the median over rounds."""
     return median(one / other for one, other in zip(times[mine], times[peer], strict=True))
 
 
 def duration(seconds: float) -> str:
-    """Seconds in a unit that suits them."""
+    """A duration as text, in seconds, milliseconds or microseconds."""
     for unit, scale in (("s", 1.0), ("ms", 1e-3)):
         if seconds >= scale:
             return f"{seconds / scale:.3g} {unit}"
@@ -76,7 +77,7 @@ def duration(seconds: float) -> str:
 def against(
     what: str, times: Times, mine: str, peer: str, *, most: float | None = None, figure: str | None = None
 ) -> Line:
-    """A line for `mine`, its time a multiple of a peer's, which is to be at most `most`."""
+    """A line with the time of `mine` as a multiple of the time of `peer`; the target is at most `most`."""
     times_as_long = ratio(times, mine, peer)
     return Line(
         what,
@@ -88,12 +89,12 @@ def against(
 
 
 def within(what: str, seconds: float, *, most: float, beside: str = "") -> Line:
-    """A line for a time that is to be at most `most` seconds."""
+    """A line with a time whose target is at most `most` seconds."""
     return Line(what, duration(seconds), beside, f"≤ {duration(most)}", seconds <= most)
 
 
 def beside(times: Times, mine: str) -> str:
-    """What all others took in the same rounds, and how `mine` compares."""
+    """The times of all other contestants in the same rounds, with the ratio of `mine` to each."""
     return "; ".join(
         f"{ratio(times, mine, name):.2g} × {name} ({duration(median(times[name]))})"
         for name in times
@@ -102,7 +103,7 @@ def beside(times: Times, mine: str) -> str:
 
 
 def table(lines: Iterable[Line]) -> str:
-    """Lines as a Markdown table, aligned for reading as text."""
+    """Lines as a Markdown table with aligned columns."""
     rows: list[Sequence[str]] = [("measured", "figure", "beside", "bar", "")]
     marks = {True: "holds", False: "**falls short**", None: ""}
     rows += [(line.what, line.figure, line.beside, line.bar, marks[line.holds]) for line in lines]
@@ -116,14 +117,14 @@ def table(lines: Iterable[Line]) -> str:
 
 
 def machine() -> str:
-    """When and on what the figures were measured."""
+    """The date, the versions of Python and SQLite, and the number of cores."""
     today = datetime.now(UTC).date().isoformat()
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return f"{today}, Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}, {cores} cores"
 
 
 def show(lines: Iterable[Line]) -> None:
-    """Print the table, and when and on what it was measured."""
+    """Print the table, below the date and the environment of the measurement."""
     print(f"{machine()}\n\n{table(lines)}")
 
 
@@ -131,9 +132,9 @@ def command(measure: Callable[..., Iterable[Line]], description: str | None, ful
     """Run a benchmark as a command.
 
     Args:
-        measure: Gives the lines of the table.
+        measure: Returns the lines of the table.
         description: The docstring of the benchmark, whose first line describes the command.
-        full: What the option `--full` adds; `None` for a command without it.
+        full: The help text of the option `--full`; `None` for a command without this option.
     """
     parser = argparse.ArgumentParser(description=(description or "").splitlines()[0])
     if full is not None:

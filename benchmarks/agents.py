@@ -1,12 +1,12 @@
-"""What a model is shown in conversations of agents with tools, five matters each, through the middleware.
+"""The context that the middleware shows a model in agent conversations about five matters each.
 
-Each conversation of `training/conversations/agent-*.txt` is played by an agent whose model and tools say what
-is written there. Nothing is ever fitted on them. Of every call of the model, beside an agent without memory
-of threads, which shows it everything:
+An agent replays each conversation of `training/conversations/agent-*.txt`; its model and its tools return the
+written texts. No weights are fitted on these conversations. The figures are computed over all calls of the
+model. The baseline is an agent without memory of threads, which shows the model the whole history:
 
-- its matter only: all messages that it is shown are of the matter at hand.
-- of its matter: how much of what was said about the matter before it is shown.
-- tokens: what it is shown, beside the whole history.
+- their matter only: the share of calls where all shown messages belong to the current matter.
+- turns of its matter: the share of the earlier turns of the thread that a call shows.
+- tokens: the shown tokens as a share of the tokens of the whole history.
 
     python -m benchmarks.agents [--words] [--limit 3]
 """
@@ -38,7 +38,7 @@ Selector = SemanticNodeSelector | LLMNodeSelector
 
 
 class Script(BaseChatModel):
-    """Says what is written, and keeps what it was shown."""
+    """A chat model that returns scripted messages and records its inputs."""
 
     _says: list[AIMessage] = PrivateAttr(default_factory=list)
     _shown: list[list[BaseMessage]] = PrivateAttr(default_factory=list)
@@ -55,21 +55,21 @@ class Script(BaseChatModel):
         return ChatResult(generations=[ChatGeneration(message=self._says.pop(0))])
 
     def learn(self, place: int, turn: Turn) -> None:
-        """Say this next: the calls of a turn one by one, then its answer."""
+        """Queue the replies for a turn: its tool calls one by one, then its answer."""
         for n, call in enumerate(turn.calls):
             made = {"id": f"{place}-{n}", "name": call.tool, "args": json.loads(call.arguments)}
             self._says.append(AIMessage("", tool_calls=[made], id=f"{place}-call-{n}"))
         self._says.append(AIMessage(turn.answer, id=f"{place}-answer"))
 
     def shown(self) -> list[list[BaseMessage]]:
-        """What the calls since the last look were shown."""
+        """The inputs of the calls since the previous use of this method."""
         found, self._shown = self._shown, []
         return found
 
 
 @dataclass
 class Tally:
-    """Counts over the calls of the model."""
+    """Counts over the turns and the calls of the model."""
 
     turns: int = 0
     right: int = 0
@@ -82,7 +82,7 @@ class Tally:
 
 
 def tools_of(one: Written) -> Iterator[BaseTool]:
-    """The tools of a conversation; each returns what is written of its calls, in their order."""
+    """The tools of a conversation; each returns the written results of its calls in order."""
     results: dict[str, list[str]] = {}
     for turn in one.turns:
         for call in turn.calls:
@@ -97,18 +97,18 @@ def tools_of(one: Written) -> Iterator[BaseTool]:
 
 
 def place_of(message: BaseMessage) -> int:
-    """The place of the turn that a message is of."""
+    """The place of the turn that a message belongs to."""
     return int(str(getattr(message, "tool_call_id", message.id)).split("-")[0])
 
 
 def play(one: Written, system: MemorySystem, selector: Selector, tally: Tally) -> None:
-    """Let an agent have the conversation."""
+    """Replay a conversation with an agent and add to the counts."""
     model = Script()
     memory = ThreadMemMiddleware(system, selector=selector, recall=0)
     agent: Any = create_agent(model, list(tools_of(one)), middleware=[memory], checkpointer=InMemorySaver())
     oracle = selector.model if isinstance(selector, LLMNodeSelector) else None
-    number: dict[int | None, int | None] = {None: None}  # of the node that ends a turn, by the turn's place
-    above: dict[int | None, list[int]] = {None: []}  # places of the turns that lead to one, itself included
+    number: dict[int | None, int | None] = {None: None}  # numbers of the last nodes of turns, by place
+    above: dict[int | None, list[int]] = {None: []}  # places on the path to a turn, itself included
     conversation = system.conversation(one.name)
     for place, turn in enumerate(one.turns):
         model.learn(place, turn)
@@ -143,7 +143,7 @@ def measure(*, words: bool = False, limit: int | None = None) -> list[Line]:
     selectors: dict[str, Selector] = {
         "no model asked": SemanticNodeSelector(),
         "an oracle asked": LLMNodeSelector(Oracle(), ask=ASK),
-        # At 1 it would not be asked about the second message.
+        # With `ask=1` the selector would not ask about the second message.
         "an oracle asked each time": LLMNodeSelector(Oracle(), ask=0.999),
     }
     for name, selector in selectors.items():
@@ -153,11 +153,11 @@ def measure(*, words: bool = False, limit: int | None = None) -> list[Line]:
                 play(one, system, selector, tally)
         told = name
         if isinstance(selector, LLMNodeSelector):
-            told += f", about {100 * selector.share_asked:.0f} %"
+            told += f", about {100 * selector.share_asked:.0f} % of messages"
         lines += [
             Line("agents: parent accuracy", _percent(tally.right, tally.turns), told),
             Line("agents: calls that are shown their matter only", _percent(tally.pure, tally.calls), told),
-            Line("agents: of its matter, a call is shown", _percent(tally.held, tally.wanted), told),
+            Line("agents: turns of its matter that a call shows", _percent(tally.held, tally.wanted), told),
             Line("agents: tokens shown, of the whole history", _percent(tally.tokens, tally.whole), told),
         ]
     return lines
@@ -170,7 +170,7 @@ def _percent(part: int, whole: int) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--words", action="store_true", help="by words alone, without an embedding model")
-    parser.add_argument("--limit", type=int, help="how many conversations")
+    parser.add_argument("--limit", type=int, help="the number of conversations")
     options = parser.parse_args()
     show(measure(words=options.words, limit=options.limit))
 

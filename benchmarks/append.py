@@ -1,7 +1,7 @@
-"""Appending a durable turn, beside raw `sqlite3` and LangChain's `SQLChatMessageHistory`.
+"""The time to append a durable turn, compared with raw `sqlite3` and `SQLChatMessageHistory`.
 
-The raw baseline is the least that any program can do to keep the same two message bodies: one table with an
-INTEGER PRIMARY KEY, in WAL, two rows a transaction. A turn is a question and an answer as prebuilt message
+The raw baseline is the least work that stores the same two message bodies: one table with an INTEGER PRIMARY
+KEY, in WAL mode, with two rows per transaction. A turn is a question and an answer, both as prebuilt message
 objects.
 
     python -m benchmarks.append [--full]
@@ -32,7 +32,7 @@ ANSWER = (
 )
 CALLERS = 16
 CHECKPOINTS = 4000
-"""In so many turns either side's log is copied to the file several times."""
+"""The number of turns in which each side copies its write-ahead log to the database several times."""
 
 
 def turns(number: int) -> Iterator[tuple[HumanMessage, AIMessage]]:
@@ -42,7 +42,7 @@ def turns(number: int) -> Iterator[tuple[HumanMessage, AIMessage]]:
 
 
 class Raw:
-    """Two inserts and a commit, by hand; `group` turns a transaction."""
+    """Two inserts per turn through `sqlite3`, with `group` turns per transaction."""
 
     def __init__(self, path: Path, synchronous: str) -> None:
         self._database = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
@@ -61,7 +61,7 @@ class Raw:
 
 
 class RawGroup:
-    """The least that asyncio callers need to share a commit: a queue, a thread, two inserts a turn."""
+    """The minimal group commit for asyncio callers: a queue, a thread and two inserts per turn."""
 
     def __init__(self, path: Path, synchronous: str) -> None:
         self._raw = Raw(path, synchronous)
@@ -97,21 +97,21 @@ class RawGroup:
 
 
 def bodies_of(messages: list[tuple[HumanMessage, AIMessage]]) -> list[tuple[str, str]]:
-    """The text that is kept of each message, so that both sides write the same number of bytes."""
+    """The stored text of each message, so that both sides write the same number of bytes."""
     from langchain_threadmem.messages.codec import encode
 
     return [(encode(human), encode(ai)) for human, ai in messages]
 
 
 def peer(directory: Path) -> BaseChatMessageHistory:
-    """`SQLChatMessageHistory` on a file, as its documentation sets it up."""
+    """`SQLChatMessageHistory` on a file, set up as in its documentation."""
     from langchain_community.chat_message_histories import SQLChatMessageHistory
 
     return SQLChatMessageHistory("s", connection=f"sqlite:///{directory / 'peer.db'}")
 
 
 def one_by_one(directory: Path, synchronous: str, block: int, repeats: int, *, others: bool) -> Times:
-    """One caller, a turn a transaction."""
+    """The times of one caller, with one turn per transaction."""
     messages = list(turns(block))
     bodies = bodies_of(messages)
     system = MemorySystem(f"sqlite:///{directory / 'ours.db'}?synchronous={synchronous}", embeddings=False)
@@ -145,10 +145,10 @@ def one_by_one(directory: Path, synchronous: str, block: int, repeats: int, *, o
 
 
 def together(directory: Path, block: int, repeats: int) -> Times:
-    """Sixteen callers on one event loop, in one conversation and with one each.
+    """The times of sixteen callers on one event loop, in one conversation and in a conversation each.
 
-    Beside them the same callers on a raw group commit, and a bare loop without callers, sixteen turns a
-    transaction: what the disk and SQLite allow.
+    The baselines are the same callers on a raw group commit, and a loop without callers that writes sixteen
+    turns per transaction, which is the limit of the disk and of SQLite.
     """
     messages = list(turns(block))
     bodies = bodies_of(messages)
@@ -195,8 +195,8 @@ def measure(*, full: bool = False) -> list[Line]:
     for synchronous, most in (("NORMAL", 2.5), ("FULL", 1.35)):
         with tempfile.TemporaryDirectory() as directory:
             normal = synchronous == "NORMAL"
-            # A checkpoint after every few hundred turns is half the price of raw inserts: so that each round
-            # has its share of them, it is long.
+            # SQLite copies its log after every few hundred turns, which is half the cost of raw inserts.
+            # Rounds are long, so that each contains several of these copies.
             size = max(block, CHECKPOINTS) if normal else block
             times = one_by_one(Path(directory), synchronous, size, repeats, others=normal)
         what = f"append a turn, {synchronous}"

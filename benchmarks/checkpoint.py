@@ -1,10 +1,10 @@
-"""A LangGraph chat on disk: bytes a turn, CPU time a turn, a fork, and a list of checkpoints.
+"""The disk size and the CPU time of a LangGraph chat: turns, a fork, and a list of checkpoints.
 
-A plain `MessagesState` graph with one node, beside LangGraph's own `SqliteSaver` and `InMemorySaver` in the
-same run. CPU time is that of the whole process, the graph's own work and background saves included.
-`SqliteSaver` writes every list whole, so its bytes a turn are measured over the last turns only. LangGraph's
-answer to that is `DeltaChannel` (beta): a graph that declares its list so keeps what was written, and a whole
-list every hundred writes. It stands here on `SqliteSaver`, over all turns.
+The graph is a plain `MessagesState` graph with one node; the peers in the same run are LangGraph's
+`SqliteSaver` and `InMemorySaver`. CPU time is the time of the whole process, including the work of the graph
+and background saves. `SqliteSaver` writes every list in full, so its bytes per turn are measured over the
+last turns only. LangGraph's `DeltaChannel` (beta) reduces these writes: a list on this channel is stored as
+the writes to it, and in full every hundred writes. It is measured on `SqliteSaver`, over all turns.
 
     python -m benchmarks.checkpoint [--full]
 """
@@ -42,13 +42,13 @@ TOPICS = 3
 
 
 class DeltaState(TypedDict):
-    """A state whose list LangGraph keeps as what was written to it."""
+    """A state whose messages LangGraph stores as the writes to the list."""
 
     messages: Annotated[list[AnyMessage], DeltaChannel(_messages_delta_reducer)]
 
 
 def chat(saver: BaseCheckpointSaver[Any], state: type = MessagesState) -> Any:
-    """A graph that answers."""
+    """A graph whose only node answers."""
 
     def answer(state: Any) -> dict[str, Any]:
         return {"messages": [AIMessage(ANSWER.format(n=len(state["messages"])))]}
@@ -65,7 +65,7 @@ def ask(graph: Any, n: int, config: Any = None) -> Any:
 
 
 def size(path: Path) -> int:
-    """Bytes that a database takes, its log included."""
+    """The size of a database in bytes, its log included."""
     connection = sqlite3.connect(path)
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     connection.close()
@@ -77,7 +77,7 @@ def sqlite_saver(path: Path) -> SqliteSaver:
 
 
 def growth(directory: Path, number: int) -> list[Line]:
-    """Bytes a turn of a chat that grows, at its beginning and at its end, and what a fork of it takes."""
+    """The lines of the bytes per turn of a growing chat, over all and at the end, and of a fork."""
     path, peer_path = directory / "growth.db", directory / "peer.db"
     with MemorySystem(path, embeddings=False) as system:
         graph = chat(ThreadMemSaver(system))
@@ -109,9 +109,9 @@ def growth(directory: Path, number: int) -> list[Line]:
     delta, delta_fork = with_delta(directory / "delta.db", 8 * eighth)
     return [
         Line(
-            f"checkpoints, bytes a turn over {number} turns",
+            f"checkpoints, bytes per turn over {number} turns",
             f"{overall / 1024:.2f} KB",
-            f"{end / 1024:.2f} KB at the end; SqliteSaver there {theirs / 1024:.0f} KB; "
+            f"{end / 1024:.2f} KB at the end; SqliteSaver at the end {theirs / 1024:.0f} KB; "
             f"DeltaChannel {delta / 1024:.1f} KB",
             f"≤ {BYTES_A_TURN / 1024:g} KB, flat",
             max(overall, end) <= BYTES_A_TURN,
@@ -127,7 +127,7 @@ def growth(directory: Path, number: int) -> list[Line]:
 
 
 def with_delta(path: Path, number: int) -> tuple[float, float]:
-    """Bytes a turn and bytes a fork of the same chat on `SqliteSaver` with a `DeltaChannel`."""
+    """The bytes per turn and per fork of the same chat on `SqliteSaver` with a `DeltaChannel`."""
     graph = chat(sqlite_saver(path), DeltaState)
     ask(graph, 0)
     before = size(path)
@@ -142,7 +142,7 @@ def with_delta(path: Path, number: int) -> tuple[float, float]:
 
 
 def switching(directory: Path, number: int) -> Line:
-    """Bytes a turn when each turn belongs to another thread than the one before."""
+    """The line of the bytes per turn where each turn continues a different thread than the turn before."""
 
     def select(tree: Any, message: BaseMessage) -> int | None:
         topic = message.text.split()[-1]
@@ -170,7 +170,7 @@ def switching(directory: Path, number: int) -> Line:
     )
     overall, end = (sizes[2] - sizes[0]) / (number / 2), (sizes[2] - sizes[1]) / (number / 4)
     return Line(
-        f"checkpoints, bytes a turn, {number} turns that switch the thread",
+        f"checkpoints, bytes per turn, {number} turns that switch the thread",
         f"{overall / 1024:.2f} KB",
         f"{end / 1024:.2f} KB in the last quarter; {TOPICS} threads",
         f"≤ {BYTES_A_SWITCH / 1024:g} KB",
@@ -186,7 +186,7 @@ def cpu(call: Callable[[], object], repeats: int) -> float:
 
 
 def speed(directory: Path, repeats: int) -> list[Line]:
-    """CPU time of a turn and of `list(limit=10)` in a thread of 1,000 messages."""
+    """The lines of the CPU time of a turn and the time of `list(limit=10)` in a thread of 1,000 messages."""
     said: list[BaseMessage] = [
         message.model_copy(update={"id": f"{n}-{message.type}"})
         for n, turn in enumerate(turns(MESSAGES // 2))
@@ -212,7 +212,7 @@ def speed(directory: Path, repeats: int) -> list[Line]:
         times: Times = {name: [] for name in graphs}
         for _ in range(repeats):
             for name, graph in graphs.items():
-                # Several turns at a time: a collection of garbage now and then is part of what a turn costs.
+                # Several turns at a time, so that the cost of a turn includes occasional garbage collection.
                 times[name].append(cpu(lambda graph=graph: ask(graph, 1), TURNS_A_ROUND))  # type: ignore[misc]
     return [
         against(

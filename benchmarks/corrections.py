@@ -1,9 +1,10 @@
-"""How many choices are right after a person has corrected five, and how many in other conversations.
+"""The rate of wrong choices after five corrections, in conversations of the same kind and of another.
 
-Two owners correct the first five wrong choices that they see, by `place`. One talks about one subject at a
-time (each dialog of the file is a conversation of its own) and so merges what was split; the other one has
-conversations of several subjects, and corrects new threads that were missed. Then further conversations are
-played, by the owner and by an owner who corrected nothing. Percent of wrong choices, the tree running free.
+Two owners correct the first five wrong choices with `place`. The first owner has conversations about one
+subject (each dialog of the file is a conversation of its own) and merges threads that were split. The second
+owner has conversations about several subjects and corrects missed new threads. Further conversations are then
+played for the owner and for an owner without corrections. The figures are percentages of wrong choices; in
+these conversations the tree is the selector's own, including its wrong choices.
 
     python -m benchmarks.corrections [--data ../shared/data] [--file threads2_train.jsonl] [--limit 200]
 """
@@ -23,18 +24,19 @@ from langchain_threadmem import MemorySystem, SemanticNodeSelector
 FILE = "threads2_train.jsonl"
 CORRECTIONS = 5
 MOST_MORE = 1.0
-"""The most points that the error rate in other conversations may rise."""
+"""The largest allowed rise of the error rate in other conversations, in percentage points."""
 Played = dict[str, Any]
 Wrong = Callable[[int | None, int | None], bool]
 
 
 def play(system: MemorySystem, conversation: Played, corrects: Wrong | None = None) -> tuple[int, int]:
-    """The numbers of choices and of wrong choices; wrong choices are corrected while there are too few.
+    """The numbers of choices and of wrong choices; the owner makes at most `CORRECTIONS` corrections.
 
     Args:
         system: The memory of the owner.
         conversation: A conversation of the file.
-        corrects: Whether the owner corrects a choice, by the chosen and the right parent; `None` for never.
+        corrects: Returns whether the owner corrects a choice, from the chosen and the right parent; `None`
+            for an owner who makes no corrections.
     """
     memory = system.conversation(str(conversation["id"]), node_selector=SemanticNodeSelector())
     ids: dict[Any, int | None] = {None: None}
@@ -73,10 +75,10 @@ def dialogs(conversations: Iterable[Played]) -> Iterator[Played]:
 
 
 def measure(data: Path = DATA, *, file: str = FILE, limit: int = 200) -> list[Line]:
-    """The lines of the table; one line that says so if the data is not there."""
+    """The lines of the table; if the data is missing, one line that reports it."""
     path = data / file
     if not path.exists():
-        return [Line("corrections", "skipped", f"{path} is not there; name its folder with --data")]
+        return [Line("corrections", "skipped", f"{path} not found; pass its folder with --data")]
     several = list(conversations_of(path))
     single = list(dialogs(several))
     owners: dict[str, tuple[list[Played], list[Played], Wrong]] = {
@@ -96,7 +98,7 @@ def measure(data: Path = DATA, *, file: str = FILE, limit: int = 200) -> list[Li
             before, after = errors(nobody, later), errors(owner, later)
             lines.append(
                 Line(
-                    f"wrong, an owner who {name}",
+                    f"wrong choices, an owner who {name}",
                     f"{after:.2f}",
                     f"before {before:.2f}",
                     "less",
@@ -108,7 +110,7 @@ def measure(data: Path = DATA, *, file: str = FILE, limit: int = 200) -> list[Li
             bias = owner.stats().bias
             told = f"before {before:.2f}; bias {bias.new_thread:+.2f}, {bias.going_back:+.2f}"
             lines.append(
-                Line("wrong, in other conversations", f"{after:.2f}", told, f"≤ {MOST_MORE:+g}", holds)
+                Line("wrong choices, other conversations", f"{after:.2f}", told, f"≤ {MOST_MORE:+g}", holds)
             )
     return lines
 
@@ -116,8 +118,8 @@ def measure(data: Path = DATA, *, file: str = FILE, limit: int = 200) -> list[Li
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--data", type=Path, default=DATA, help="the folder of the data")
-    parser.add_argument("--file", default=FILE, help="which file of it")
-    parser.add_argument("--limit", type=int, default=200, help="how many conversations are played each time")
+    parser.add_argument("--file", default=FILE, help="the name of the file in this folder")
+    parser.add_argument("--limit", type=int, default=200, help="the number of conversations each time")
     options = parser.parse_args()
     show(measure(options.data, file=options.file, limit=options.limit))
 

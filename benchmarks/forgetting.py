@@ -1,8 +1,8 @@
-"""What forgetting costs among 100,000 messages, and a query of short-term memory.
+"""The cost of forgetting among 100,000 messages, and of a query of short-term memory.
 
-The messages are in one session and in a hundred. Forgetting is timed twice: the statement that chooses and
-marks what goes, and the whole verb, which also takes it out of the index of words. The vectors of short-term
-memory are made by a stand-in that answers at once.
+The messages are in one session or in a hundred. Forgetting is timed twice: the statement that chooses and
+marks the forgotten units, and the whole method, which also removes them from the word index. A fake embedding
+model produces the vectors of short-term memory.
 
     python -m benchmarks.forgetting [--full]
 """
@@ -28,7 +28,7 @@ DIMENSIONS = 384
 
 
 class StandIn(Embeddings):
-    """Each text is a fixed random direction."""
+    """A fake embedding model, whose vector of a text is fixed and random."""
 
     model_name = "stand-in"
 
@@ -40,7 +40,7 @@ class StandIn(Embeddings):
 
 
 class _UndoneError(Exception):
-    """Ends a transaction without keeping what it did."""
+    """Raised to roll a transaction back."""
 
 
 def measure(*, full: bool = False) -> list[Line]:
@@ -77,7 +77,7 @@ def _forgetting(sessions: int, repeats: int) -> list[Line]:
             "< 1 s",
             median(spent) < 1,
         ),
-        Line(f"forget {SHARE:.0%} of {what}, words too", duration(whole), "", "< 1 s", whole < 1),
+        Line(f"forget {SHARE:.0%} of {what}, word index included", duration(whole), "", "< 1 s", whole < 1),
     ]
 
 
@@ -95,7 +95,7 @@ def _statement(system: MemorySystem) -> float:
         system.runtime.database.write(write)
     except _UndoneError:
         return taken[0]
-    raise AssertionError("the transaction was kept")
+    raise AssertionError("the transaction was committed")
 
 
 def _short_term(capacity: int, repeats: int) -> Line:

@@ -1,7 +1,8 @@
-"""What importing the package costs, beside `langchain_core.chat_history`, which every chat memory needs.
+"""The cost of importing the package, compared with `langchain_core.chat_history`.
 
-Processor time and memory of whole fresh interpreters, so that nothing is imported already; the
-interpreter's own share is shown as "nothing".
+Every chat memory for LangChain imports `langchain_core.chat_history`. The figures are the processor time and
+the memory of new interpreters, in which no module is imported before; the line "nothing" is the interpreter
+alone.
 
     python -m benchmarks.import_time [--full]
 """
@@ -27,7 +28,7 @@ import pathlib, resource
 used = resource.getrusage(resource.RUSAGE_SELF)
 kilobytes = used.ru_maxrss
 status = pathlib.Path("/proc/self/status")
-if status.exists():  # There ru_maxrss is at least that of the process that started this one.
+if status.exists():  # On Linux ru_maxrss is at least that of the parent process.
     kilobytes = status.read_text().partition("VmHWM:")[2].split()[0]
 print(used.ru_utime + used.ru_stime, kilobytes)
 """
@@ -35,7 +36,7 @@ MOST = 1.3
 
 
 def cost(program: str) -> tuple[float, float]:
-    """Seconds of processor time and megabytes of memory of a fresh interpreter that runs a program."""
+    """The processor time in seconds and the memory in megabytes of a new interpreter that runs a program."""
     interpreter = [sys.executable, "-c", program + REPORT]
     answer = subprocess.run(interpreter, check=True, capture_output=True, text=True).stdout.split()
     return float(answer[0]), float(answer[1]) / 1024
@@ -47,7 +48,7 @@ def measure(*, full: bool = False) -> list[Line]:
     for round_ in range((15 if full else 5) + 1):
         for name, program in PROGRAMS.items():
             spent = cost(program)
-            if round_:  # The first reads the files from the disk and compiles them.
+            if round_:  # The first run reads the files from the disk and compiles them.
                 found[name].append(spent)
     seconds = {name: [one[0] for one in costs] for name, costs in found.items()}
     megabytes = {name: [one[1] for one in costs] for name, costs in found.items()}

@@ -1,7 +1,7 @@
-"""Import of a synthetic export of ChatGPT: time, also of a second import, sorting, and memory of the process.
+"""The time and memory of importing a synthetic ChatGPT export, of a second import, and of sorting.
 
 The export has conversations of 20 messages, a regenerated answer in every fourth of them, and texts of a few
-sentences. Each import runs in a fresh interpreter, whose peak memory is read at its end.
+sentences. Each import runs in a new interpreter, whose peak memory is read at its end.
 
     python -m benchmarks.imports [--full] [--sort]
 """
@@ -24,9 +24,9 @@ from benchmarks.import_time import REPORT
 MESSAGES = 20
 CONVERSATIONS, FEW = 10_000, 1_000
 MINUTE, AGAIN = 60.0, 20.0
-"""The most seconds for 10,000 conversations, and for the same file again."""
+"""The time limits for 10,000 conversations and for a second import of the same file, in seconds."""
 LARGE, MOST_MEGABYTES = 300, 350
-"""The size of a large export in megabytes, and the most memory of a process that imports it."""
+"""The size of a large export, and the memory limit of a process that imports it, in megabytes."""
 TOPICS = {
     "figs": "Figs grow on old trees in warm gardens, and are picked when they are soft (case {n}, {m}). ",
     "ferries": "The ferry leaves the harbour in the morning, and its crossing takes an hour ({n}, {m}). ",
@@ -50,11 +50,11 @@ class Imported(NamedTuple):
     """The costs of an import.
 
     Attributes:
-        seconds: The time.
+        seconds: The wall-clock time, in seconds.
         processor: The processor time of the process, in seconds.
         messages: The number of new messages.
         moved: The number of messages that the sort has moved.
-        megabytes: The peak memory of the process.
+        megabytes: The peak memory of the process, in megabytes.
     """
 
     seconds: float
@@ -65,7 +65,7 @@ class Imported(NamedTuple):
 
 
 def conversation(n: int, sentences: int) -> dict[str, Any]:
-    """A conversation as ChatGPT exports it: two topics in turns, some with a regenerated answer."""
+    """A conversation in ChatGPT's export format: two alternating topics, some with a regenerated answer."""
     mapping: dict[str, Any] = {"top": {"id": "top", "parent": None, "children": [], "message": None}}
     parent, topics = "top", list(TOPICS)
     for m in range(MESSAGES):
@@ -107,7 +107,7 @@ def write(path: Path, number: int) -> None:
 
 
 def write_large(path: Path, megabytes: int) -> None:
-    """Write an export of about so many megabytes."""
+    """Write an export of about `megabytes` megabytes."""
     room = iter(range(sys.maxsize))
     with path.open("w", encoding="utf-8") as file:
         file.write("[")
@@ -118,7 +118,7 @@ def write_large(path: Path, megabytes: int) -> None:
 
 
 def imported(database: Path, path: Path, *, sort: bool = False) -> Imported:
-    """Import a file in a fresh interpreter."""
+    """Import a file in a new interpreter."""
     command = [sys.executable, "-c", PROGRAM + REPORT, str(database), str(path), "sort" if sort else ""]
     answer = iter(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split())
     seconds, messages, moved, processor, kilobytes = answer
@@ -175,7 +175,7 @@ def sorting(number: int) -> Line:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--full", action="store_true", help="10,000 conversations, and a file of 300 MB")
-    parser.add_argument("--sort", action="store_true", help="sort 100 conversations too")
+    parser.add_argument("--sort", action="store_true", help="also sort 100 conversations")
     options = parser.parse_args()
     show([*measure(full=options.full), *([sorting(100)] if options.sort else [])])
 

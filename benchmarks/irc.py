@@ -1,18 +1,19 @@
-"""Links in a group chat: which message each message of an IRC channel answers, by `SemanticNodeSelector`.
+"""The accuracy of `SemanticNodeSelector` in group chats: links between messages of an IRC channel.
 
-The logs are of Ubuntu's help channel (Kummerfeld et al., "A Large-Scale Corpus for Conversation
+The logs come from Ubuntu's help channel (Kummerfeld et al., "A Large-Scale Corpus for Conversation
 Disentanglement", ACL 2019, CC BY 4.0): each message links to the messages that it answers, or to itself if it
 starts a conversation; a link to itself counts as a link. Notices of the server and empty messages are not
-given to the memory and link to themselves. Percent of links, over the annotated messages of all logs:
+passed to the memory and link to themselves. The figures are percentages of links, over the annotated messages
+of all logs:
 
-- precision: of the links found, those that people gave; recall: of the links people gave, those found; F1.
-- The messages are appended one by one, with the speaker in `message.name` and without answers, from some
-  messages before the annotated ones. The tree runs free: it is never shown a true link.
-- always last: each message answers the message before. roots: each message starts a conversation.
+- precision: the share of found links that are annotated; recall: the share of annotated links that are found.
+- The messages are appended one by one, with the speaker in `message.name` and without answers, beginning some
+  messages before the annotated ones. The memory builds its own tree and never receives a true link.
+- always last: each message answers the message before it. roots: each message starts a conversation.
 
     python -m benchmarks.irc [--data ../shared/data] [--file irc_dev.jsonl] [--limit 5] [--before 100]
 
-The data is not part of this repository; nothing is measured when it is not there.
+The data is not part of this repository; without it the benchmark is skipped.
 """
 
 from __future__ import annotations
@@ -40,14 +41,14 @@ Links = set[tuple[int, int]]
 
 
 class Timed(SemanticNodeSelector):
-    """A selector that notes the processor time of each choice."""
+    """A selector that records the processor time of each choice."""
 
     def __init__(self) -> None:
         super().__init__()
         self.seconds: list[float] = []
 
     def choose(self, tree: TreeView, message: BaseMessage) -> Flow[int | None]:
-        """The choice, timed; in a group chat it waits for nothing."""
+        """The timed choice; in a group chat it waits for no other step."""
         begin = time.thread_time()
         chosen = yield from super().choose(tree, message)
         self.seconds.append(time.thread_time() - begin)
@@ -55,7 +56,7 @@ class Timed(SemanticNodeSelector):
 
 
 def links(log: Mapping[str, Any]) -> Links:
-    """The links that people gave to the annotated messages."""
+    """The true links of the annotated messages."""
     return {(child, parent) for child, parent in log["links"] if child >= log["annotated_from"]}
 
 
@@ -75,7 +76,7 @@ def found(memory: ChatMemory, log: Mapping[str, Any], before: int = BEFORE) -> L
 
 
 def last(log: Mapping[str, Any]) -> Links:
-    """Each message answers the message before it; notices are passed over."""
+    """The links where each message answers the message before it; notices are skipped."""
     given, before = set(), None
     for message in log["messages"]:
         id_ = message["id"]
@@ -93,7 +94,7 @@ def figures(true: Sequence[Links], given: Sequence[Links]) -> tuple[float, float
 
 
 def people(logs: Sequence[Mapping[str, Any]], given: Sequence[Links]) -> list[Links]:
-    """The links between messages of people alone."""
+    """The links between messages of people, without notices of the server."""
     kept = [{one["id"] for one in log["messages"] if not one["system"]} for log in logs]
     return [{link for link in some if ids.issuperset(link)} for some, ids in zip(given, kept, strict=True)]
 
@@ -104,7 +105,7 @@ def measure(
     """Precision, recall and F1 of the links in the logs of a file, and the processor time of a choice."""
     path = folder / file
     if not path.exists():
-        return [Line("IRC links", "skipped", f"{file} not there; name the folder with --data")]
+        return [Line("IRC links", "skipped", f"{file} not found; pass its folder with --data")]
     logs = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()][:limit]
     selector, true, given = Timed(), [links(log) for log in logs], []
     with MemorySystem(embeddings=False) as system:
@@ -128,11 +129,11 @@ def measure(
     return [
         *lines,
         Line("IRC links without notices, F1", f"{alone:.1f}"),
-        Line("IRC links, F1 log by log", f"{min(by_log):.1f}-{max(by_log):.1f}", f"of {len(logs)}"),
+        Line("IRC links, F1 log by log", f"{min(by_log):.1f}-{max(by_log):.1f}", f"of {len(logs)} logs"),
         Line(
             "IRC, CPU of a choice",
             duration(spent),
-            f"of {len(selector.seconds):,}",
+            f"of {len(selector.seconds):,} choices",
             f"≤ {duration(MOST_SECONDS)}",
             spent <= MOST_SECONDS,
         ),
@@ -144,10 +145,10 @@ def main() -> None:
         prog="python -m benchmarks.irc", description=(__doc__ or "").splitlines()[0]
     )
     parser.add_argument("--data", type=Path, default=DATA, help="the folder of the data")
-    parser.add_argument("--file", default=FILE, help="which file of it to measure on")
-    parser.add_argument("--limit", type=int, help="how many of its logs")
+    parser.add_argument("--file", default=FILE, help="the name of the file in this folder")
+    parser.add_argument("--limit", type=int, help="the number of logs")
     parser.add_argument(
-        "--before", type=int, default=BEFORE, help="how many messages before the annotated ones"
+        "--before", type=int, default=BEFORE, help="the number of messages before the annotated ones"
     )
     options = parser.parse_args()
     show(measure(options.data, file=options.file, limit=options.limit, before=options.before))

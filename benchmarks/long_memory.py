@@ -1,8 +1,8 @@
-"""What summarising a long memory costs: 100,000 messages once, then what 100 new ones add to that.
+"""The cost of summarising 100,000 messages, and of summarising 100 further messages.
 
-The summarizer is a stand-in that answers at once, so what is timed is the memory's own work, and what is
-counted are the calls that a model would get. The messages are in one session, and in a hundred; texts are
-short enough that groups are full by number, 60 messages each.
+The summarizer is a fake without delay: the time is that of the memory alone, and the count is the number of
+calls that a model would receive. The messages are in one session or in a hundred. The texts are short enough
+that the limit of 60 messages, not the limit of tokens, determines each group.
 
     python -m benchmarks.long_memory [--full]
 """
@@ -25,7 +25,7 @@ SIZE = 60
 
 
 class StandIn:
-    """Counts what it is asked, and has an answer ready."""
+    """A summarizer that counts its calls and returns a prepared text."""
 
     def __init__(self) -> None:
         self.calls = 0
@@ -38,7 +38,7 @@ class StandIn:
 
 
 def ancestors(units: int) -> int:
-    """How many summaries lie above some units that follow each other, at most, among `MANY`."""
+    """The highest number of summaries above consecutive units that are added to `MANY` messages."""
     found = 0
     level = MANY + units
     while level > 1:
@@ -81,14 +81,15 @@ def _measure(path: Path, sessions: int, repeats: int) -> list[Line]:
             calls.append(writer.calls)
         assert root is not None
         assert root.metadata["messages"] == MANY + repeats * NEW
-    # Above a session there are the long-term memory's own summaries: two levels for a hundred, one for one.
+    # The summaries of long-term memory are above those of sessions, on two levels for 100 sessions and on one
+    # level for one session.
     most = ancestors(NEW) + 2
     return [
         Line(f"summarise {what}, once", duration(whole), f"{all_calls:,} calls"),
         Line(
             f"summarise {NEW} more of {what}",
             duration(median(spent)),
-            f"{median(spent) / whole:.1%} of all at once",
+            f"{median(spent) / whole:.1%} of the time for all at once",
         ),
         Line(
             f"calls for {NEW} more of {what}",

@@ -1,4 +1,4 @@
-"""Verbs by message, and lists of conversations and threads: the CPU time of a call.
+"""The CPU time of methods that take a message, and of lists of conversations and threads.
 
 python -m benchmarks.navigation
 """
@@ -26,7 +26,7 @@ BY_MESSAGE, PAGE = 1e-3, 20e-3
 
 
 def timed(call: Callable[[], object]) -> float:
-    """The median CPU time of calls, in seconds: another process on the machine does not change it."""
+    """The median CPU time of calls in seconds, which excludes the time of other processes."""
     times = []
     for _ in range(CALLS):
         begin = time.process_time()
@@ -36,7 +36,7 @@ def timed(call: Callable[[], object]) -> float:
 
 
 def by_message(directory: Path) -> list[Line]:
-    """A conversation of which every third turn forks off an earlier one."""
+    """The lines for a conversation in which every third turn is a fork of an earlier turn."""
     rng = random.Random(1)
     with MemorySystem(directory / "talk.db", embeddings=False) as system:
         memory = system.conversation("talk")
@@ -54,7 +54,7 @@ def by_message(directory: Path) -> list[Line]:
 
 
 def by_checkpoint(directory: Path) -> list[Line]:
-    """A plain graph."""
+    """The lines for methods of the checkpointer, in a plain graph."""
     with MemorySystem(directory / "graph.db", embeddings=False) as system:
         saver = ThreadMemSaver(system)
         builder = StateGraph(MessagesState)
@@ -80,7 +80,7 @@ def by_checkpoint(directory: Path) -> list[Line]:
 
 
 def listed(directory: Path) -> list[Line]:
-    """Pages of the conversations of an owner, each with one turn and then with two."""
+    """The lines for a page of an owner's conversations, with one turn each and with two turns each."""
     lines = []
     with MemorySystem(directory / "many.db", embeddings=False) as system:
         for turns in ("one turn", "two turns"):

@@ -1,8 +1,8 @@
-"""Many users on one compiled graph: errors, data of another user, the memory of the process.
+"""The errors, the isolation of users and the process memory for many users on one compiled graph.
 
-First the time of `system.for_owner` and the growth of the process over 10,000 owners, each of whom stores a
-turn and recalls it. Then a crowd: users that talk to one compiled chat at the same time on an event loop. A
-state or a recall that holds a text of another user is a crossing.
+The first part measures the time of `system.for_owner` and the growth of the process over 10,000 owners, each
+of whom stores a turn and recalls it. In the second part, the crowd, users talk to one compiled chat at the
+same time on an event loop. A crossing is a state or a recall that contains a text of another user.
 
     python -m benchmarks.people [--users 200] [--seconds 300] [--url postgresql://...]
 """
@@ -31,14 +31,14 @@ KNOWN, NEW = 20e-6, 1e-3
 OWNERS, FEW_OWNERS = 10_000, 3_000
 WARM_UP = 2_000
 WARM_SECONDS = 60
-"""After a quarter of this time the caches of a crowd are full."""
+"""The shortest run whose memory growth is measured, in seconds: its first quarter fills the caches."""
 MOST_GROWTH = 0.1
-"""Share by which the process may grow after the warm-up."""
+"""The largest allowed growth of the process after the warm-up, as a share."""
 TOPICS = ("bread", "figs", "ferries", "roofs", "bees", "tides")
 
 
 class Echo(BaseChatModel):
-    """Answers with the newest message."""
+    """A chat model that answers with the newest message."""
 
     @property
     def _llm_type(self) -> str:
@@ -52,13 +52,13 @@ class Echo(BaseChatModel):
 
 
 class Crowd(NamedTuple):
-    """The result of a crowd.
+    """The results of users that talk at the same time.
 
     Attributes:
-        turns: Number of turns.
+        turns: The number of turns.
         errors: The errors that runs raised.
-        crossings: Texts that a user saw of another user.
-        sizes: Megabytes of the process, over time.
+        crossings: Texts of other users that a user received.
+        sizes: The memory of the process in megabytes, over time.
     """
 
     turns: int
@@ -68,13 +68,13 @@ class Crowd(NamedTuple):
 
 
 def resident() -> float:
-    """Megabytes of memory that the process has now."""
+    """The current resident memory of the process, in megabytes."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * 4096 / 1e6
 
 
 def many_owners(directory: Path, owners: int) -> list[Line]:
-    """Owners one after the other, each with a turn and a recall."""
+    """The lines for consecutive owners, each with a turn and a recall."""
     with MemorySystem(directory / "owners.db", embeddings=False) as system:
         new, sizes = [], []
         for number in range(owners):
@@ -107,7 +107,7 @@ def _growth(what: str, before: float, after: float) -> Line:
 
 
 async def crowd(system: MemorySystem, users: int, seconds: float) -> Crowd:
-    """Let users talk at the same time; each user has a few conversations, begun anew after some turns."""
+    """Let users talk at the same time; each user changes between four conversations every ten turns."""
     chat: CompiledStateGraph[Any, Any, Any, Any] = create_threaded_chat(
         Echo(), system, checkpointer=ThreadMemSaver(system, owner="user_id"), scope="owner", owner="user_id"
     )
@@ -149,7 +149,7 @@ def of_crowd(system: MemorySystem, users: int, seconds: float) -> list[Line]:
     found = asyncio.run(crowd(system, users, seconds))
     grown = [_growth(f"{what}: memory of the process", found.sizes[len(found.sizes) // 4], found.sizes[-1])]
     return [
-        Line(f"{what}: turns", f"{found.turns:,}", f"{found.turns / seconds:.0f} a second"),
+        Line(f"{what}: turns", f"{found.turns:,}", f"{found.turns / seconds:.0f} per second"),
         Line(f"{what}: errors", str(len(found.errors)), *found.errors[:1], bar="0", holds=not found.errors),
         Line(
             f"{what}: crossings",
@@ -165,7 +165,7 @@ def of_crowd(system: MemorySystem, users: int, seconds: float) -> list[Line]:
 def measure(
     *, full: bool = False, users: int = 200, seconds: float | None = None, url: str | None = None
 ) -> list[Line]:
-    """Lines of the table."""
+    """The lines of the table."""
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
         lines = many_owners(directory, OWNERS if full else FEW_OWNERS)

@@ -1,9 +1,9 @@
-"""Turns of a LangGraph chat on PostgreSQL, by one and by many asyncio callers, beside `AsyncPostgresSaver`.
+"""The time of turns of a LangGraph chat on PostgreSQL, compared with `AsyncPostgresSaver`.
 
-A plain `MessagesState` graph with one node, whose answers bring their ids; durability is LangGraph's default.
-Both sides have a server of their own on this machine, the same one, with as many connections: as its
-documentation advises for many callers, `AsyncPostgresSaver` has a pool. Callers are tasks of one event loop;
-each has a conversation of its own, or all talk in one.
+The graph is a plain `MessagesState` graph with one node, whose answers have ids; durability is LangGraph's
+default. Both savers use the same local server and the same number of connections; `AsyncPostgresSaver` has a
+pool, as its documentation advises for many callers. The callers, one or many, are tasks of one event loop.
+Each caller has a conversation of its own, or all callers share one conversation.
 
     python -m benchmarks.postgres [--full]
 """
@@ -44,7 +44,7 @@ Talk = Callable[[Any], Awaitable[None]]
 
 
 def chat(saver: BaseCheckpointSaver[Any]) -> Any:
-    """A graph that answers."""
+    """A graph whose only node answers."""
 
     async def answer(state: MessagesState) -> dict[str, Any]:
         return {"messages": [AIMessage(ANSWER.format(n=len(state["messages"])), id=str(uuid4()))]}
@@ -58,14 +58,14 @@ async def ask(graph: Any, thread: str, turns: int = 1) -> None:
 
 
 async def talk(graph: Any, callers: int, turns: int, *, shared: bool) -> None:
-    """Let callers talk at the same time, all in one new conversation or each in one of their own."""
+    """Run callers concurrently, all in one new conversation or each in a new conversation of its own."""
     base = f"talk-{next(_names)}"
     threads = [base if shared else f"{base}-{n}" for n in range(callers)]
     await asyncio.gather(*(ask(graph, thread, turns) for thread in threads))
 
 
 async def timed(graphs: dict[str, Any], call: Talk, repeats: int, operations: int) -> Times:
-    """`_measure.rounds` on a running loop."""
+    """Time graphs in turns as `_measure.rounds` does, on a running event loop."""
     times: Times = {name: [] for name in graphs}
     loop = asyncio.get_running_loop()
     for round_ in range(repeats + 1):
@@ -79,7 +79,7 @@ async def timed(graphs: dict[str, Any], call: Talk, repeats: int, operations: in
 
 @contextmanager
 def statements() -> Iterator[Counter[str]]:
-    """Count statements that are sent, by sync and by async connections."""
+    """Count the statements that sync and async connections send."""
     counted: Counter[str] = Counter()
     real = psycopg.cursor.BaseCursor._maybe_prepare_gen  # type: ignore[attr-defined]
 
@@ -96,7 +96,7 @@ def statements() -> Iterator[Counter[str]]:
 
 @asynccontextmanager
 async def graphs(url: str) -> AsyncIterator[dict[str, Any]]:
-    """The same graph on either saver."""
+    """The same graph on each saver."""
     kwargs = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
     async with (
         MemorySystem(url, embeddings=False, pool_size=CONNECTIONS, max_overflow=0) as system,
@@ -129,7 +129,7 @@ async def compare(url: str, repeats: int) -> list[Line]:
             lines.append(against(f"a turn on PostgreSQL, {what}", times, MINE, PEER, most=MOST))
     lines.append(
         Line(
-            "statements a turn on PostgreSQL, 1 caller",
+            "statements per turn on PostgreSQL, 1 caller",
             f"{counted[MINE] / COUNTED:.0f}, BEGIN and COMMIT included",
             f"{PEER} {counted[PEER] / COUNTED:.0f}",
         )

@@ -1,8 +1,8 @@
-"""Reading a thread of 1,000 messages, and its last 20, beside raw `sqlite3` and `SQLChatMessageHistory`.
+"""The time to read a thread of 1,000 messages, and its last 20 messages.
 
-All give message objects. The raw baseline reads the rows of one table and has LangChain make messages of
-them. The thread is read as one straight run, and as one that changes its segment at every fiftieth message
-because it was forked there.
+The peers are raw `sqlite3` and `SQLChatMessageHistory`; all contestants return message objects. The raw
+baseline reads the rows of one table and converts them with LangChain. The thread is read once without forks,
+and once with a fork at every fiftieth message, where it changes its segment.
 
     python -m benchmarks.read [--full]
 """
@@ -29,7 +29,7 @@ AT_A_TIME = 5
 
 
 class Raw:
-    """One table of messages as LangChain writes them itself."""
+    """One table of messages in LangChain's own format."""
 
     def __init__(self, path: Path, messages: list[BaseMessage]) -> None:
         self._database = sqlite3.connect(path)
@@ -44,7 +44,7 @@ class Raw:
 
 
 def forked(memory: ChatMemory, messages: list[BaseMessage]) -> None:
-    """Store a thread of many segments: at each fork an answer that nobody continues, then back."""
+    """Store a thread of many segments: each fork has two branches that no message continues."""
     for start in range(0, len(messages), FORK_EVERY):
         tip = memory.extend(messages[start : start + FORK_EVERY])[-1]
         memory.extend([("user", "aside"), ("assistant", "aside")])

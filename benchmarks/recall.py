@@ -1,21 +1,22 @@
-"""How well recall finds the evidence of questions about long conversations, and how fast.
+"""The quality and the speed of recall for questions about long conversations.
 
-A conversation is imported in order with `memory.extend`, then each question goes to
+A conversation is imported in order with `memory.extend`, then each question is passed to
 `memory.recall(question, n_results=50, context_depth=0)`. R@k is the share of a question's evidence within the
-first k, averaged over the questions of the headline score; NDCG@10 likewise; MRR is the mean of 1 / rank of
-the first evidence among the results (0 without evidence), Hit@1 the share of questions whose first result is
-evidence; "words" is the share of evidence within the first 2,000 words found. LoCoMo is scored by message.
-BEAM's labels are noisy by message, so a human message and its answer count as one there. Percent, with 95 %
-intervals of a bootstrap over questions. Milliseconds are of processor time, on one core. LoCoMo also asks
-what somebody else said ("wrong person"): those questions are no part of its headline.
+first k results, averaged over the questions of the headline score; NDCG@10 is averaged likewise. MRR is the
+mean of 1 / rank of the first evidence among the results (0 without evidence), Hit@1 the share of questions
+whose first result is evidence. "evidence within 2,000 words" is the share of evidence within the first 2,000
+words of the results. LoCoMo is scored by message. The labels of BEAM are noisy by message, so a human message
+and its answer count as one unit there. The figures are percentages, with 95 % intervals of a bootstrap over
+questions. Milliseconds are processor time on one core. The questions of LoCoMo that name the wrong person
+("wrong person") do not count in its headline score.
 
-Beside it, in the same run: BM25 alone (`bm25s`, Lù 2024, with its English stop words), and Chroma alone over
-the same vectors.
+The peers in the same run are BM25 alone (`bm25s`, Lù 2024, with its English stop words), and Chroma alone
+over the same vectors.
 
     python -m benchmarks.recall [--data ../shared/data] [--words]
 
-The data is not part of this repository; its sets are skipped when they are not there. Whoever has
-`longmemeval_s_cleaned.json` may put it beside them: `--longmemeval 50` asks its first 50 questions.
+The data is not part of this repository; missing sets are skipped. If the folder also contains
+`longmemeval_s_cleaned.json`, `--longmemeval 50` asks its first 50 questions.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ SAMPLES = 2000
 
 @dataclass(frozen=True)
 class Set:
-    """A data set, and the figures that are aimed at on it: with embeddings, and by words alone."""
+    """A data set, and the target figures on it, with embeddings and by words alone."""
 
     name: str
     file: str
@@ -77,18 +78,18 @@ SETS = (
     Set("LoCoMo, wrong person", "recall_locomo_dev.jsonl", by_pair=False, aims={}, headline=False),
 )
 MOST_MS = (10, 2)
-"""Milliseconds that a query may take on one core: the query's embedding included, and by words alone."""
+"""The time limits of a query on one core in milliseconds, with its embedding and by words alone."""
 
 Finder = Callable[[str, int], list[str]]
-"""From a question and a number to ids of messages, the best first."""
+"""A function that returns ids of messages, best first, for a question and a number of results."""
 T = TypeVar("T", bound=Hashable)
 ENOUGH = 200
-"""More messages than `ROOM` words hold."""
+"""A number of messages that exceeds `ROOM` words."""
 
 
 @dataclass
 class Result:
-    """What one contestant did: figures of each question, and how long it took."""
+    """The results of a contestant: the figures and the processor time of each question."""
 
     figures: list[dict[str, float]] = field(default_factory=list)
     queries: list[float] = field(default_factory=list)
@@ -102,7 +103,7 @@ class Result:
 
 
 def conversations(path: Path) -> Iterator[dict[str, Any]]:
-    """The conversations of a file, in the shape of the JSONL files."""
+    """The conversations of a file, in the format of the JSONL files."""
     if path.suffix == ".jsonl":
         yield from map(json.loads, path.read_text(encoding="utf-8").splitlines())
         return
@@ -111,7 +112,7 @@ def conversations(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def from_longmemeval(row: Mapping[str, Any]) -> dict[str, Any]:
-    """One question of LongMemEval, with the sessions it has to be answered from."""
+    """A question of LongMemEval with its sessions, as a conversation."""
     messages, evidence = [], []
     for session, (time_, turns) in enumerate(
         zip(row["haystack_dates"], row["haystack_sessions"], strict=True)
@@ -129,7 +130,7 @@ def from_longmemeval(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def ours(messages: Sequence[dict[str, Any]], embeddings: Any) -> tuple[Finder, ChatMemory]:
-    """A memory that holds the messages."""
+    """The search function of a memory with the messages, and the memory."""
     memory = ChatMemory(embeddings=embeddings)
     memory.extend(map(message_of, messages))
 
@@ -147,8 +148,8 @@ def message_of(row: dict[str, Any]) -> BaseMessage:
 
 
 def plain(messages: Sequence[dict[str, Any]]) -> Finder:
-    """The plain peer: BM25 over the words of the texts."""
-    import bm25s  # Here, since reading and fitting do without it.
+    """The search function of BM25 over the words of the texts."""
+    import bm25s  # Imported here, since other users of this module do not need the package.
 
     tokens = partial(bm25s.tokenize, stopwords="en", return_ids=False, show_progress=False)
     index = bm25s.BM25()
@@ -158,7 +159,7 @@ def plain(messages: Sequence[dict[str, Any]]) -> Finder:
     def find(question: str, most: int) -> list[str]:
         asked = tokens(question)[0]
         if not asked:
-            return []  # It was all stop words.
+            return []  # The question has stop words only.
         scores = index.get_scores(asked)
         return [ids[n] for n in (-scores).argsort(kind="stable")[:most]]
 
@@ -166,7 +167,7 @@ def plain(messages: Sequence[dict[str, Any]]) -> Finder:
 
 
 def chroma(messages: Sequence[dict[str, Any]], embeddings: LocalEmbeddings) -> Finder:
-    """The other plain peer: a collection of Chroma over the same vectors."""
+    """The search function of a Chroma collection over the same vectors."""
     client = chromadb.EphemeralClient(chromadb.config.Settings(anonymized_telemetry=False))
     name = f"bench-{time.time_ns()}"
     collection = client.create_collection(
@@ -183,7 +184,7 @@ def chroma(messages: Sequence[dict[str, Any]], embeddings: LocalEmbeddings) -> F
 
 
 def pairs_of(messages: Sequence[dict[str, Any]]) -> dict[str, Hashable]:
-    """Which pair each message belongs to: a human message opens one, what follows answers it."""
+    """The pair of each message: a human message opens a pair, to which the messages after it belong."""
     pair, found = 0, {}
     for row in messages:
         pair += row["role"] == "human"
@@ -201,7 +202,7 @@ def scores(found: Sequence[Hashable], evidence: set[Hashable]) -> dict[str, floa
 
 
 def within_room(found: Sequence[T], length: Mapping[T, int]) -> list[T]:
-    """The messages that fit into so many words, the best first."""
+    """The first messages of the results that fit into `ROOM` words."""
     room, kept = ROOM, []
     for one in found:
         room -= length[one]
@@ -214,7 +215,7 @@ def within_room(found: Sequence[T], length: Mapping[T, int]) -> list[T]:
 def judge(
     conversation: Mapping[str, Any], one: Set, finders: Mapping[str, Finder], results: Mapping[str, Result]
 ) -> None:
-    """Ask every contestant the questions of a conversation, in turns."""
+    """Ask all contestants each question of a conversation and record their results."""
     messages = conversation["messages"]
     unit: Mapping[str, Hashable] = (
         pairs_of(messages) if one.by_pair else {str(row["id"]): str(row["id"]) for row in messages}
@@ -236,7 +237,7 @@ def judge(
 def evaluate(
     path: Path, one: Set, embeddings: LocalEmbeddings | Literal[False], most: int | None = None
 ) -> tuple[dict[str, Result], list[float]]:
-    """The results of this package and of its peers, and seconds to add and index a message."""
+    """The results of this package and of its peers, and the seconds to add and index a message."""
     results: dict[str, Result] = {OURS: Result(), BM25: Result()}
     if embeddings:
         results["Chroma"] = Result()
@@ -257,7 +258,7 @@ def evaluate(
 
 
 def lines_of(one: Set, results: Mapping[str, Result], added: Sequence[float], words: bool) -> list[Line]:
-    """A set's lines of the table."""
+    """The lines of a data set."""
     how = " by words" if words else ""
     mine = results[OURS]
     found = []
@@ -282,7 +283,7 @@ def lines_of(one: Set, results: Mapping[str, Result], added: Sequence[float], wo
     peers = ", ".join(f"{name} {spent[name]:.2g}" for name in spent if name != OURS)
     bar = MOST_MS[words]
     found.append(
-        Line(f"{one.name}{how}, ms a query", f"{spent[OURS]:.2g}", peers, f"≤ {bar}", spent[OURS] <= bar)
+        Line(f"{one.name}{how}, ms per query", f"{spent[OURS]:.2g}", peers, f"≤ {bar}", spent[OURS] <= bar)
     )
     what = "ms to add and index a message" if words else "ms to add and embed a message"
     found.append(Line(f"{one.name}{how}, {what}", f"{1e3 * median(added):.2g}"))
@@ -290,14 +291,14 @@ def lines_of(one: Set, results: Mapping[str, Result], added: Sequence[float], wo
 
 
 def measure(data: Path = DATA, *, words: bool = False, longmemeval: int = 0) -> list[Line]:
-    """The lines of the table; a line that says so for each set that is not there."""
+    """The lines of the table; a missing set has one line that reports it."""
     lines: list[Line] = []
     embeddings: LocalEmbeddings | Literal[False] = False if words else LocalEmbeddings()
     extra = Set("LongMemEval", LONGMEMEVAL, by_pair=False, aims={})
     for one in (*SETS, *([extra] if longmemeval else [])):
         path = data / one.file
         if not path.exists():
-            lines.append(Line(one.name, "skipped", f"{path} is not there; name its folder with --data"))
+            lines.append(Line(one.name, "skipped", f"{path} not found; pass its folder with --data"))
             continue
         results, added = evaluate(path, one, embeddings, longmemeval if one is extra else None)
         lines += lines_of(one, results, added, words)
@@ -308,7 +309,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--data", type=Path, default=DATA, help="the folder of the data")
     parser.add_argument("--words", action="store_true", help="by words alone, without an embedding model")
-    parser.add_argument("--longmemeval", type=int, default=0, help="how many questions of LongMemEval to ask")
+    parser.add_argument("--longmemeval", type=int, default=0, help="the number of questions of LongMemEval")
     options = parser.parse_args()
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})

@@ -1,9 +1,9 @@
-"""How fast recall is: by words over 100,000 messages, and by words and vectors in a conversation of 2,000.
+"""The time of recall by words over 100,000 messages, and by words and vectors over 2,000 messages.
 
-Beside it, over the same texts: SQLite's own `bm25()` (FTS5) and `rank_bm25.BM25Okapi`. The texts are made
-up from a vocabulary whose words are as unevenly common as those of a language; a query is four words of
-some message, common ones among them. Vectors come from a table, so that no embedding model is timed. What
-is embedded or indexed at the first call is not counted.
+The peers over the same texts are SQLite's `bm25()` (FTS5) and `rank_bm25.BM25Okapi`. The texts are generated
+from a vocabulary with word frequencies like those of a language. A query has four words of a message,
+including common words. The vectors come from a table, so that no embedding model is timed. Embedding and
+indexing at the first call do not count.
 
     python -m benchmarks.recall_speed [--full]
 """
@@ -35,7 +35,7 @@ AT_A_TIME = 5
 
 
 def texts_and_queries(number: int, queries: int) -> tuple[list[list[str]], list[list[str]]]:
-    """Messages and queries as lists of words; the same at every run."""
+    """Messages and queries as lists of words, the same in every run."""
     dice = random.Random(7)
     syllables = [first + second for first in "bdfgklmnprstvz" for second in "aeiou"]
     vocabulary = sorted({"".join(dice.choices(syllables, k=dice.randint(2, 4))) for _ in range(VOCABULARY)})
@@ -46,7 +46,7 @@ def texts_and_queries(number: int, queries: int) -> tuple[list[list[str]], list[
 
 
 class Table(Embeddings):
-    """Vectors from a table: what an embedding model would say, in no time."""
+    """A fake embedding model with vectors from a table."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         vectors = np.random.default_rng(7).normal(size=(len(texts), DIMENSIONS))
@@ -60,7 +60,7 @@ class Table(Embeddings):
 
 
 class Fts5:
-    """SQLite's own ranking."""
+    """The ranking of SQLite's FTS5."""
 
     def __init__(self, path: Path, texts: Sequence[Sequence[str]]) -> None:
         self._database = sqlite3.connect(path)
@@ -86,14 +86,14 @@ def okapi(texts: Sequence[Sequence[str]]) -> Callable[[Sequence[str]], list[int]
 
 
 def fill(memory: ChatMemory, texts: Sequence[Sequence[str]]) -> None:
-    """Store the texts, said in turns, and let the indexes catch up."""
+    """Store the texts as alternating human and AI messages, and update the indexes."""
     kinds = cycle((HumanMessage, AIMessage))
     memory.extend([kind(" ".join(text)) for kind, text in zip(kinds, texts, strict=False)])
     memory.recall(" ".join(texts[0]))
 
 
 def asked(find: Callable[[Sequence[str]], object], queries: Sequence[Sequence[str]]) -> Callable[[], None]:
-    """The next few queries at each call."""
+    """A function that runs the next `AT_A_TIME` queries at each call."""
     order = cycle(queries)
 
     def ask() -> None:

@@ -1,8 +1,9 @@
-"""Changing what was said long ago: an edit, an answer, a move, an early message replaced in a checkpoint.
+"""The cost of changing early messages: edit, regenerated answer, move, and replacement in a checkpoint.
 
-Each is to cost what it changes, however much follows it: milliseconds and bytes on disk at several lengths of
-a conversation. Every saver looks at the whole list that it is to save, so replacing a message through one has
-a bar on time at 1,000 messages, beside LangGraph's `SqliteSaver`; longer lists have a bar on bytes alone.
+The cost of a change should not depend on the number of messages after it. The figures are milliseconds and
+bytes on disk at several lengths of a conversation. Every saver reads the whole list that it saves, so the
+replacement of a message through a saver has a time limit at 1,000 messages only, where LangGraph's
+`SqliteSaver` is the peer; longer lists have a limit on bytes alone.
 
     python -m benchmarks.revise [--full]
 """
@@ -30,11 +31,11 @@ SECONDS = 0.01
 BYTES = 5 * 1024
 AT_ONCE = 10_000
 SAVER_BAR_UP_TO = 1000
-"""How long a list may be for its saving to have a bar on time."""
+"""The highest number of messages of a list whose saving has a time limit."""
 
 
 def measured(path: Path, call: Callable[[int], object]) -> tuple[float, float]:
-    """Seconds and bytes on disk of a call, which is told how often it was called."""
+    """The seconds and the bytes on disk of a call; its argument is the number of earlier calls."""
     call(0)
     before, times = size(path), []
     for n in range(1, ROUNDS + 1):
@@ -51,7 +52,7 @@ def line(what: str, seconds: float, written: float, *, beside: str = "", timed: 
 
 
 def verbs(directory: Path, number: int) -> list[Line]:
-    """`edit`, `regenerate` and `place` of the first turns."""
+    """The lines of `edit`, `regenerate` and `place` on the first turns."""
     path = directory / f"verbs{number}.db"
     with MemorySystem(path, embeddings=False) as system:
         memory = system.conversation("c")
@@ -75,7 +76,7 @@ def verbs(directory: Path, number: int) -> list[Line]:
 
 
 def replacing(directory: Path, number: int) -> Line:
-    """The second message of a list is replaced, and the list saved."""
+    """The line of saving a list whose second message is replaced."""
     said: list[BaseMessage] = [
         message.model_copy(update={"id": f"{n}-{message.type}"})
         for n, turn in enumerate(turns(number // 2))

@@ -1,13 +1,14 @@
-"""The soak: many turns from several threads and processes into one SQLite file; then all must be there.
+"""A soak test: several threads and processes append many turns to one SQLite file.
 
-Each process has its own `MemorySystem` on the file. Its threads append to conversations of their own and to
-one that all share. A turn counts as acknowledged when `append` has returned; its messages must be found
-afterwards, each exactly once, answer below question, in trees that `verify()` finds nothing wrong with.
+Each process has its own `MemorySystem` on the file. Its threads append to conversations of their own and to a
+conversation that all threads share. A turn counts as acknowledged when `append` has returned. At the end each
+of its messages must be stored exactly once, the answer below the question, and `verify()` must report no
+problem.
 
     python benchmarks/soak.py                    # 50,000 turns, 2 processes of 8 threads
-    python benchmarks/soak.py --turns 2000       # a short one
+    python benchmarks/soak.py --turns 2000       # a short run
 
-Exit code 0 only if nothing is lost, doubled or damaged.
+The exit code is 0 only if no append fails and no message is lost, doubled, misplaced or damaged.
 """
 
 from __future__ import annotations
@@ -28,23 +29,23 @@ from langchain_threadmem import MemorySystem
 
 OWNER = "soak"
 SHARED = "shared"
-SHARED_EVERY = 10  # one turn in so many goes into the conversation that all threads share
+SHARED_EVERY = 10  # one of this number of turns goes to the shared conversation
 
 
 class Report(NamedTuple):
-    """What a soak found.
+    """The results of a soak test.
 
     Attributes:
-        turns: How many turns were acknowledged.
-        seconds: From the first append to the last.
-        slowest: The longest that one append took, in seconds.
-        errors: What `append` raised, if anything.
-        missing: Acknowledged message ids that are not stored.
-        doubled: Message ids stored more than once.
-        misplaced: Answers that do not lie below their question.
-        problems: What `verify()` found.
-        verify_seconds: How long that took.
-        megabytes: Size of the file.
+        turns: The number of acknowledged turns.
+        seconds: The time from the first append to the last, in seconds.
+        slowest: The longest time of an append, in seconds.
+        errors: The errors that `append` raised.
+        missing: Ids of acknowledged messages that are not stored.
+        doubled: Ids of messages that are stored more than once.
+        misplaced: Ids of answers that are not below their question.
+        problems: The problems that `verify()` reported.
+        verify_seconds: The time of `verify()`, in seconds.
+        megabytes: The size of the file, in megabytes.
     """
 
     turns: int
@@ -64,7 +65,7 @@ class Report(NamedTuple):
 
 
 class Work(NamedTuple):
-    """What one process did: ids of acknowledged turns, errors, its begin and end, its slowest append."""
+    """The results of a process: ids of acknowledged turns, errors, its start and end, its slowest append."""
 
     acknowledged: list[tuple[str, str]]
     errors: list[str]
@@ -107,7 +108,7 @@ def work(path: str, process: int, threads: int, turns: int) -> Work:
 
 
 def check(path: Path, done: list[Work]) -> Report:
-    """Open the file again and look for every acknowledged turn."""
+    """Open the file again and look up every acknowledged turn."""
     acknowledged = [turn for one in done for turn in one.acknowledged]
     below: dict[str, str | None] = {}
     doubled: list[str] = []
@@ -137,7 +138,7 @@ def check(path: Path, done: list[Work]) -> Report:
 
 
 def soak(path: Path, turns: int, threads: int = 8, processes: int = 2) -> Report:
-    """Run a soak on a file that does not exist yet."""
+    """Run a soak test on a file that does not exist yet."""
     context = multiprocessing.get_context("spawn")
     with context.Pool(processes) as pool:
         jobs = [(str(path), n, threads, turns // processes) for n in range(processes)]
@@ -148,14 +149,14 @@ def soak(path: Path, turns: int, threads: int = 8, processes: int = 2) -> Report
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--turns", type=int, default=50_000)
-    parser.add_argument("--threads", type=int, default=8, help="of each process")
+    parser.add_argument("--threads", type=int, default=8, help="threads of each process")
     parser.add_argument("--processes", type=int, default=2)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         report = soak(Path(folder) / "soak.db", arguments.turns, arguments.threads, arguments.processes)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     rate = report.turns / report.seconds
-    print(f"{report.turns} turns acknowledged in {report.seconds:.1f} s: {rate:.0f} a second")
+    print(f"{report.turns} turns acknowledged in {report.seconds:.1f} s: {rate:.0f} per second")
     print(
         f"slowest append {report.slowest * 1000:.0f} ms; file {report.megabytes:.1f} MB; peak {peak:.0f} MB"
     )

@@ -1,9 +1,9 @@
-"""How many SQL statements each verb sends to SQLite, beside a budget.
+"""The number of SQL statements that each public method sends to SQLite, compared with a budget.
 
-The conversation holds a few hundred messages in several threads. Each verb is called twice, and the second
+The conversation has a few hundred messages in several threads. Each method is called twice, and the second
 call is counted, so that the caches are filled. A statement is one call of the driver's `execute` or
-`executemany` in the calling thread; BEGIN, COMMIT and the like are not counted. More statements mean more
-round trips on PostgreSQL.
+`executemany` in the calling thread; transaction statements and pragmas are not counted. More statements mean
+more round trips on PostgreSQL.
 
     python -m benchmarks.statements
 """
@@ -54,12 +54,12 @@ BUDGETS = {
     "add_memory": 5,
     "erase": 119,
 }
-"""The highest number of statements of each verb."""
+"""The highest allowed number of statements of each method."""
 _UNCOUNTED = ("BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE", "PRAGMA")
 
 
 class WordVectors(Embeddings):
-    """The sum of a fixed random direction for each word."""
+    """A fake embedding model, which adds a fixed random vector for each word."""
 
     model_name = "word-vectors"
 
@@ -72,7 +72,7 @@ class WordVectors(Embeddings):
 
 
 class Counter:
-    """The number of statements that the thread which made it has sent."""
+    """The number of statements that the creating thread has sent."""
 
     def __init__(self) -> None:
         self.statements = 0
@@ -85,7 +85,7 @@ class Counter:
 
 @contextmanager
 def counting() -> Iterator[Counter]:
-    """Count the statements on connections that are opened meanwhile."""
+    """Count the statements on connections that are opened inside the context."""
     counter, connect = Counter(), sqlite3.connect
 
     class CountingCursor(sqlite3.Cursor):
@@ -120,7 +120,7 @@ def texts(n: int) -> tuple[str, str]:
 
 
 def prepared(system: MemorySystem) -> dict[str, Callable[[], Callable[[], object]]]:
-    """For each verb a function that prepares a call; only the call is counted."""
+    """A function for each method that prepares a call; only the call is counted."""
     linear = system.conversation("linear", summarizer=ExtractiveSummarizer())
     threads = system.conversation("threads", node_selector=SemanticNodeSelector())
     for n in range(TURNS):
@@ -159,7 +159,7 @@ def prepared(system: MemorySystem) -> dict[str, Callable[[], Callable[[], object
 
 
 def following(saver: BaseCheckpointSaver[Any], *new: str) -> tuple[Any, Any, Any, Any]:
-    """The arguments of `put` for a checkpoint whose list of messages is longer than the last one's."""
+    """The arguments of `put` for a checkpoint that adds messages to the last checkpoint."""
     last = saver.get_tuple(config_of())
     assert last is not None
     values, versions = last.checkpoint["channel_values"], last.checkpoint["channel_versions"]

@@ -1,29 +1,31 @@
-"""How often a semantic memory continues the right answer, beside three simple rules.
+"""The accuracy of thread selection in a semantic memory, compared with three simple rules.
 
-Several dialogs are interleaved into each conversation. Turns are appended one by one, the memory's own tree
-running free: it is never shown the true parent, and lives with its own mistakes. Percent, over all human
-messages, by variant, and macro over the variants:
+Each conversation interleaves several dialogs. The turns are appended one by one. The memory builds its own
+tree, including its wrong choices, and never receives the true parent. The figures are percentages of all
+human messages, by variant and as the macro average over the variants:
 
-- parent: the message continues the right answer, or opens a thread where it should.
-- returns, branches: the same, over messages that go back to another thread, and over second answers to what
-  was answered already. roots: precision and recall of opened threads, but for the first of a conversation.
-- suggested new threads: the opened threads whose probability is enough for `on_select="suggest"`.
-- thread: what a model would be shown is just what it should be: every message of the thread is right.
-- stored tree: parent, at the end of each conversation, after turns were moved because of their answers. With
-  honest answers: where the answer that a message continues was not shown, it is answered with a general
-  question, as a model would have to.
-- needed: the answer that the message continues is among what is shown; tokens are counted in words.
-- sorted at once: parent, where a conversation is imported as one chain and then sorted (`ChatMemory.sort`),
-  each turn by its message and its answer.
-- one after another: parent, where all conversations of the file are one: hundreds of threads to go back to.
+- parent: the message continues the right answer, or rightly opens a thread.
+- returns, branches: the parent figure of messages that go back to another thread, and of messages that
+  continue an answer which another message has continued. roots: precision and recall of opened threads,
+  without the first thread of each conversation.
+- suggested new threads: the opened threads whose probability suffices for `on_select="suggest"`.
+- whole thread: every message of the thread that a model would be shown is right, and no message is missing.
+- stored tree: the parent figure at the end of each conversation, after the moves of turns because of their
+  answers. With honest answers: if the answer that a message continues was not shown, the answer to the
+  message is a general question, as from a model without this context.
+- covered: the answer that the message continues is among the shown messages; their size is counted in words.
+- sorted at once: the parent figure of conversations that are imported as one chain and then sorted
+  (`ChatMemory.sort`), each turn by its message and its answer.
+- one after another: the parent figure where all conversations of the file are joined to one conversation,
+  with hundreds of threads that a message can go back to.
 
     python -m benchmarks.threads [--data ../shared/data] [--file threads_dev.jsonl] [--words] [--limit 5]
 
 The cascade asks an oracle, in place of a language model, about the messages where an answer is expected to
-help most: at most a quarter of them. The oracle is right in 100, 95, 90 or 80 of 100 answers, and else names
-one of the other candidates at random.
+help most: at most a quarter of the messages. The oracle is right in 100, 95, 90 or 80 of 100 answers;
+otherwise it names one of the other candidates at random.
 
-The data is not part of this repository; nothing is measured when it is not there.
+The data is not part of this repository; without it the benchmark is skipped.
 """
 
 from __future__ import annotations
@@ -63,26 +65,26 @@ AIM = 86.0
 AIM_OF_SUGGESTIONS = 95.0
 AIM_WITH_ORACLE = 98.0
 ORACLES = (1.0, 0.95, 0.9, 0.8)
-"""Shares of right answers of the oracles."""
+"""The shares of right answers of the oracles."""
 ASK = 0.25
-"""Share of messages that the cascade may ask about."""
+"""The share of messages that the cascade may ask about."""
 AIM_COVERED, AIM_WORDS = 98.5, 33.0
-"""Follow-ups whose continued turn is shown, and the share of the words of the history, in percent."""
+"""The targets for follow-ups whose continued turn is shown and for the shown words, in percent."""
 GENERAL = (
     "I'm not sure what you are referring to. Could you give me a little more detail?",
     "Sure, let me help you with that. What exactly do you need?",
     "Could you tell me a bit more about that?",
     "Of course. Can you say which one you mean?",
 )
-"""Answers of a model that does not know what the message continues."""
+"""Answers of a model that was not shown the turn which the message continues."""
 AIM_SORTED = 3.0
-"""Points by which a conversation that is sorted at once is to exceed one that grows turn by turn."""
+"""The target difference of conversations sorted at once and those grown turn by turn, in points."""
 SHARES = (0.9, 0.95, COVER, 0.99)
-"""Values of the option `cover`."""
+"""The measured values of the option `cover`."""
 HONEST = "with honest answers"
 RULES = ("always-last", "nearest neighbour", "centroid")
 LONG, TIMED = 2000, 100
-"""Turns of a conversation, and those after them whose choice is timed."""
+"""The number of turns of a long conversation, and the number of timed turns after them."""
 Selector = Any
 _OF_ROOTS = ("roots_chosen", "roots_suggested", "roots_suggested_right")
 _OF_MOVES = ("stored", "corrected", "spoiled", "moved")
@@ -127,7 +129,7 @@ def percent(part: float, whole: float) -> float:
 
 
 class Remembering(Embeddings):
-    """The local model, each text embedded once however many memories ask."""
+    """The local model with a cache, which embeds each text once for all memories."""
 
     def __init__(self) -> None:
         self._model = LocalEmbeddings()
@@ -149,7 +151,7 @@ class Remembering(Embeddings):
 
 
 class Oracle(BaseChatModel):
-    """Knows where the next message belongs, and says so with a given probability."""
+    """A model that returns the true parent of the next message with a given probability."""
 
     right: int | None = None
     reliability: float = 1.0
@@ -160,7 +162,7 @@ class Oracle(BaseChatModel):
         return "oracle"
 
     def _generate(self, messages: Any, *arguments: Any, **options: Any) -> ChatResult:
-        raise NotImplementedError("the oracle answers in one shape only")
+        raise NotImplementedError("the oracle supports structured output only")
 
     def with_structured_output(self, schema: Any, **options: Any) -> Runnable[Any, Any]:
         return RunnableLambda(
@@ -175,7 +177,10 @@ class Oracle(BaseChatModel):
 
 
 def centroid(embeddings: Embeddings, least: float = 0.3, fading: float = 0.03) -> Selector:
-    """Continue the thread whose mean is nearest, less a little for its age; open one below `least`."""
+    """A rule that continues the thread with the nearest centroid, less a penalty for the age of the thread.
+
+    If the best score is at most `least`, the rule opens a thread.
+    """
 
     def choose(tree: Any, message: BaseMessage) -> int | None:
         leaves = _leaves(tree)
@@ -203,7 +208,7 @@ def _leaves(tree: Any) -> list[Any]:
 
 
 def turns_of(rows: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    """Each human message with the answers that follow it."""
+    """The turns: each human message with the answers that follow it."""
     turn: list[dict[str, Any]] = []
     for row in rows:
         if row["role"] == "human" and turn:
@@ -215,7 +220,7 @@ def turns_of(rows: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
 
 
 def message_of(row: dict[str, Any]) -> BaseMessage:
-    """What the memory is shown: the role and the text, and nothing that tells the thread."""
+    """The message that the memory receives: the role and the text, without the thread."""
     return (HumanMessage if row["role"] == "human" else AIMessage)(row["text"])
 
 
@@ -228,18 +233,18 @@ def play(
     *,
     honest: bool = False,
 ) -> None:
-    """Append a conversation turn by turn and count what came out right."""
+    """Append a conversation turn by turn and count right choices."""
     oracle = selector.model if isinstance(selector, LLMNodeSelector) else None
-    numbers: dict[Any, int | None] = {None: None}  # our numbers by the ids of the file
+    numbers: dict[Any, int | None] = {None: None}  # node numbers by the ids of the file
     memories = {
         share: system.conversation(f"{name} {conversation['id']}", node_selector=selector, cover=share)
         for share in (0.0, *SHARES)
     }
     memory = memories[COVER]
-    ids: dict[int | None, Any] = {None: None}  # ids of the file by the numbers of our nodes
+    ids: dict[int | None, Any] = {None: None}  # ids of the file by node numbers
     true: dict[Any, list[Any]] = {None: []}  # ids from the root to a message, in the true tree
-    placed: dict[str | None, tuple[bool, Any]] = {}  # by our message ids: whether it was right, and the truth
-    known: dict[str | None, Any] = {}  # ids of the file by our message ids
+    placed: dict[str | None, tuple[bool, Any]] = {}  # by message ids: choice right, true parent
+    known: dict[str | None, Any] = {}  # ids of the file by message ids
     answered: set[Any] = set()
     words = 0
     size: dict[Any, int] = {}
@@ -360,7 +365,7 @@ def sort_at_once(
 
 
 def one_after_another(conversations: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """All conversations as one."""
+    """All conversations joined to one conversation."""
 
     def named(conversation: dict[str, Any], message: Any) -> Any:
         return None if message is None else (conversation["id"], message)
@@ -376,10 +381,10 @@ def one_after_another(conversations: Iterable[dict[str, Any]]) -> dict[str, Any]
 def measure(
     data: Path = DATA, *, file: str = FILE, words: bool = False, limit: int | None = None
 ) -> list[Line]:
-    """The lines of the table; one line that says so if the data is not there."""
+    """The lines of the table; if the data is missing, one line that reports it."""
     path = data / file
     if not path.exists():
-        return [Line("parent accuracy", "skipped", f"{path} is not there; name its folder with --data")]
+        return [Line("parent accuracy", "skipped", f"{path} not found; pass its folder with --data")]
     model = Remembering()
     cascades = {right: LLMNodeSelector(Oracle(reliability=right), ask=ASK) for right in ORACLES}
     makes: dict[str, Callable[[], Selector]] = {
@@ -400,7 +405,10 @@ def measure(
     )
     lines = [_line(variant, tallies) for variant in tallies["ours"]]
     lines.append(_macro(tallies, file))
-    lines += [_stored("stored tree, macro", tallies["ours"]), _stored(f"... {HONEST}", tallies[HONEST])]
+    lines += [
+        _stored("stored tree, macro", tallies["ours"]),
+        _stored(f"stored tree {HONEST}", tallies[HONEST]),
+    ]
     sorted_ = sort_at_once(path, embeddings=False if words else model, limit=limit)
     lines.append(_sorted(sorted_, tallies["ours"], file))
     together = Tally()
@@ -432,7 +440,7 @@ def _macro(tallies: dict[str, dict[str, Tally]], file: str) -> Line:
 
 
 def _stored(name: str, tallies: dict[str, Tally]) -> Line:
-    """The accuracy of the tree at the end, and what the moves of turns have changed."""
+    """The line of the accuracy of the final tree, with the changes by moves of turns."""
     together = Tally()
     for tally in tallies.values():
         together.add(tally)
@@ -487,7 +495,7 @@ def _details(tally: Tally) -> list[Line]:
 
 
 def _covered(tally: Tally, share: float) -> Line:
-    """The follow-ups whose continued turn is shown, beside the share of the words that are shown."""
+    """The line of follow-ups whose continued turn is shown, with the share of the shown words."""
     found = percent(tally.covered[share], tally.followed)
     words = percent(tally.shown[share], tally.whole)
     name = f"covered, cover={share:g}" if share else "covered, thread alone"
@@ -508,11 +516,11 @@ def _macro_of(tallies: dict[str, Tally]) -> float:
 
 
 def _cascade(tallies: dict[str, Tally], right: float, selector: LLMNodeSelector, alone: float) -> Line:
-    """A cascade; a model that is often wrong must not make it worse than the semantic selector alone."""
+    """The line of a cascade, which must not be worse than the semantic selector alone."""
     macro, asked = _macro_of(tallies), selector.share_asked
     aim = AIM_WITH_ORACLE if right == 1.0 else alone
     holds = macro >= aim and asked <= ASK + 0.005
-    told = f"asked about {100 * asked:.1f} % of messages, reliability by the odds {selector.reliability:.2f}"
+    told = f"asked about {100 * asked:.1f} % of messages, estimated reliability {selector.reliability:.2f}"
     name = f"cascade with an oracle right in {100 * right:g} of 100, macro"
     return Line(name, f"{macro:.1f}", told, f"≥ {aim:.1f}", holds)
 
@@ -527,7 +535,7 @@ def _long(path: Path, embeddings: Embeddings | Literal[False]) -> Line:
 
 
 def _speed(path: Path, embeddings: Embeddings | Literal[False]) -> Line:
-    """A choice in a long conversation, its texts embedded before: what a semantic append takes more."""
+    """The line of a choice in a long conversation: the extra time of a semantic append, without embedding."""
     before = [turn for file in sorted(path.parent.glob("threads*_train.jsonl")) for turn in _turns(file)]
     turns = [*(before or _turns(path))[:LONG], *_turns(path)[:TIMED]]
     if embeddings:
@@ -543,7 +551,7 @@ def _speed(path: Path, embeddings: Embeddings | Literal[False]) -> Line:
                 spent[name].append(time.process_time() - begin)
     each = [one - other for one, other in zip(spent["semantic"], spent["linear"], strict=True)]
     more = median(each[LONG:])
-    return within(f"CPU of a choice after {LONG:,} turns, but for embedding", more, most=3e-3)
+    return within(f"CPU of a choice after {LONG:,} turns, without embedding", more, most=3e-3)
 
 
 def _turns(path: Path) -> list[list[dict[str, Any]]]:
@@ -553,9 +561,9 @@ def _turns(path: Path) -> list[list[dict[str, Any]]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--data", type=Path, default=DATA, help="the folder of the data")
-    parser.add_argument("--file", default=FILE, help="which file of it")
+    parser.add_argument("--file", default=FILE, help="the name of the file in this folder")
     parser.add_argument("--words", action="store_true", help="by words alone, without an embedding model")
-    parser.add_argument("--limit", type=int, help="how many conversations of each variant")
+    parser.add_argument("--limit", type=int, help="the number of conversations of each variant")
     options = parser.parse_args()
     show(measure(options.data, file=options.file, words=options.words, limit=options.limit))
 

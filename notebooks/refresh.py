@@ -1,7 +1,7 @@
-"""Run the notebooks in empty folders and keep their outputs: `python notebooks/refresh.py [NAME ...]`.
+"""Run the notebooks in empty folders and store their outputs: `python notebooks/refresh.py [NAME ...]`.
 
 A name is the beginning of a file name, such as `01`; without names, all notebooks run. The test of the
-notebooks runs them in the same way and compares the outputs with those that are kept.
+notebooks runs them in the same way and compares the outputs with the stored outputs.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def executed(path: Path, folder: Path) -> Any:
 
 
 def main(names: Sequence[str]) -> None:
-    """Run notebooks and write them with their outputs."""
+    """Run the notebooks and write them with their outputs."""
     for path in sorted(FOLDER.glob("*.ipynb")):
         if not names or path.name.startswith(tuple(names)):
             with tempfile.TemporaryDirectory() as folder:

@@ -1,7 +1,7 @@
 """threadbench: a benchmark of thread selection in chats about several matters.
 
-`README.md` in this folder describes the data, the protocol and the results. Numeric libraries get one thread
-here, before any of them is imported, so that figures can be repeated.
+`README.md` in this folder describes the data, the protocol and the results. This module limits numeric
+libraries to one thread before any of them is imported, so that figures can be reproduced.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""The command `python -m threadbench`: play the conversations with selectors, print tables or JSON."""
+"""The command `python -m threadbench`, which plays the conversations and prints tables or JSON."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ EXAMPLES = """examples:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; its exit code."""
+    """Run the command and return its exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m threadbench",
-        description="Play the conversations of threadbench with selectors; print tables or JSON.",
+        description="Play the conversations of threadbench with selectors, and print tables or JSON.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -35,14 +35,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--selector", action="append", default=[], metavar="MODULE:NAME", help="a selector or LangGraph node"
     )
     parser.add_argument("--model", action="append", default=[], metavar="PROVIDER:NAME", help="a chat model")
-    parser.add_argument("--rows", nargs="*", choices=ROWS, default=list(ROWS), help="the rows of the package")
-    parser.add_argument("--split", choices=SPLITS, default="test", help="default: test")
+    parser.add_argument("--rows", nargs="*", choices=ROWS, default=list(ROWS), help="the built-in rows")
+    parser.add_argument("--split", choices=SPLITS, default="test", help="the split; default: test")
     parser.add_argument("--data", type=Path, help="a JSON Lines file of other conversations")
     parser.add_argument("--group", nargs="+", help="the groups to play; default: all")
     parser.add_argument("--language", nargs="+", help="the languages to play, as ISO 639-1 codes")
-    parser.add_argument("--limit", type=int, help="the most conversations of each group and language")
+    parser.add_argument("--limit", type=int, help="the number of conversations of each group and language")
     parser.add_argument("--json", action="store_true", help="print figures as JSON")
-    parser.add_argument("--export", type=Path, metavar="FOLDER", help="write the conversations, play nothing")
+    parser.add_argument("--export", type=Path, metavar="FOLDER", help="write the conversations and exit")
     options = parser.parse_args(arguments)
     if options.export is not None:
         for path in export(options.export):
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(str(error))
     several = list(_chosen(several, options.group, options.language, options.limit))
     if not several or not contestants:
-        parser.error("no conversation or no selector is left; see --group, --language, --rows")
+        parser.error("no conversation or no selector is selected; see --group, --language, --rows")
     results = {}
     for contestant in contestants:
         print(f"{contestant.name} ...", file=sys.stderr)

@@ -39,7 +39,7 @@ class Model(Protocol):
 
 
 class Nearest:
-    """Continues the turn whose message or answer is nearest by embedding; begins no thread but the first.
+    """Continues the turn whose message or answer is nearest by embedding; only the first begins a thread.
 
     Args:
         model: The embedding model; each text is embedded once.
@@ -97,11 +97,11 @@ def language_model(name: str) -> Contestant:
     Raises:
         ContestantError: The provider or its package is missing, or it refuses the model.
     """
-    from langchain.chat_models import init_chat_model  # Here, since it is an extra.
+    from langchain.chat_models import init_chat_model  # Imported here, since it is an optional extra.
 
     try:
         model = init_chat_model(name, temperature=0)
-    except Exception as error:  # Each provider has errors of its own, for instance about a missing key.
+    except Exception as error:  # Each provider raises errors of its own, for example for a missing key.
         raise ContestantError(f"{name!r}: {error}") from error
     selector = LLMNodeSelector(model, on_selection_failure="latest")
     return Contestant(name, lambda one: selector, embeddings=None)

@@ -24,7 +24,7 @@ from training.corpus import (
 Split = Literal["test", "train"]
 SPLITS: tuple[Split, ...] = get_args(Split)
 SINGLE = "single"
-"""The group of conversations about one matter, which a selector is not to divide."""
+"""The group of conversations about one matter, which a selector should not divide."""
 LANGUAGES = "languages"
 """The group of translated conversations."""
 
@@ -46,9 +46,9 @@ class Conversation(TypedDict):
     Attributes:
         id: Its name, unique in the file.
         group: Its group, for which figures are computed.
-        unit: What is drawn for confidence intervals: a conversation and its translations have the same.
-        language: ISO 639-1 code.
-        split: "test" or "train".
+        unit: The sampling unit of confidence intervals; a conversation and its translations share a unit.
+        language: Its language, as an ISO 639-1 code.
+        split: Its split, "test" or "train".
         messages: Its messages in order.
     """
 
@@ -139,7 +139,7 @@ def read(path: Path) -> list[Conversation]:
     """The conversations of a JSON Lines file.
 
     Raises:
-        ValueError: A line is no conversation; the error names its number.
+        ValueError: A line is not a valid conversation; the error names the number of the line.
     """
     found = []
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
@@ -156,7 +156,8 @@ def check(one: Conversation) -> None:
     """Check that a conversation has all keys, and that each message continues an earlier one.
 
     Raises:
-        ValueError: A message has an unknown parent, or an id twice, or the first message is not of a person.
+        ValueError: A message has an unknown parent, an id is not unique, or the first message is not of a
+            person.
         KeyError: A key is missing.
     """
     known: set[str | None] = {None}
@@ -172,7 +173,7 @@ def check(one: Conversation) -> None:
 
 
 def messages_of(rows: Sequence[Message]) -> list[BaseMessage]:
-    """LangChain messages with the ids of the rows; nothing in them tells the parent."""
+    """LangChain messages with the ids of the rows, without the parents."""
     keys = ("role", "content", "tool_calls", "tool_call_id")
     found = convert_to_messages([{key: row[key] for key in keys if key in row} for row in rows])  # type: ignore[literal-required]
     for message, row in zip(found, rows, strict=True):
@@ -181,7 +182,7 @@ def messages_of(rows: Sequence[Message]) -> list[BaseMessage]:
 
 
 def turns_of(one: Conversation) -> Iterator[list[Message]]:
-    """Each human message with the messages that follow it, up to the next."""
+    """The turns: each human message with the messages up to the next human message."""
     turn: list[Message] = []
     for row in one["messages"]:
         if row["role"] == "user" and turn:
@@ -192,7 +193,7 @@ def turns_of(one: Conversation) -> Iterator[list[Message]]:
 
 
 def export(folder: Path, splits: Iterable[Split] = SPLITS) -> list[Path]:
-    """Write `test.jsonl` and `train.jsonl`; the paths."""
+    """Write `test.jsonl` and `train.jsonl`, and return their paths."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
     for split in splits:
@@ -203,6 +204,6 @@ def export(folder: Path, splits: Iterable[Split] = SPLITS) -> list[Path]:
 
 
 def fingerprint(several: Iterable[Conversation]) -> str:
-    """The first characters of a hash of conversations: tables with the same are of the same data."""
+    """The first characters of a hash of conversations; tables of the same data have the same fingerprint."""
     text = json.dumps(list(several), ensure_ascii=False, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:12]

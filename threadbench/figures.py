@@ -29,13 +29,13 @@ SHARES = {
 
 
 class Figure(NamedTuple):
-    """A figure in percent with its 95 % interval; `None` where nothing was counted.
+    """A figure in percent with its 95 % interval; the values are `None` if the count is 0.
 
     Attributes:
         value: The figure.
         low: The lower end of the interval.
         high: The upper end.
-        of: The count that it is a share of.
+        of: The count of which the figure is a share.
     """
 
     value: float | None
@@ -50,12 +50,12 @@ class Figure(NamedTuple):
 class Result:
     """The counts of a contestant.
 
-    Intervals are of a bootstrap: units (conversations; a conversation with its translations is one) are drawn
+    The intervals are those of a bootstrap: units (a unit is a conversation with its translations) are drawn
     with replacement within each group.
 
     Args:
         conversations: The conversations that were played.
-        counts: The counts of each.
+        counts: The counts of each conversation.
     """
 
     def __init__(self, conversations: Sequence[Conversation], counts: Sequence[Counts]) -> None:
@@ -83,7 +83,7 @@ class Result:
         return np.array(totals), np.stack(samples, axis=1)
 
     def figure(self, name: str, groups: Sequence[str], *, language: str | None = None) -> Figure:
-        """A figure: the mean over those of some groups for which anything was counted."""
+        """A figure, as the mean over those of the given groups whose count is not 0."""
         part, whole = (COUNTS.index(count) for count in SHARES[name])
         totals, samples = self._drawn(groups, language)
         counted = totals[:, whole] > 0
@@ -91,7 +91,7 @@ class Result:
             return Figure(None, None, None, 0)
         totals, samples = totals[counted], samples[:, counted]
         value = float(100 * (totals[:, part] / totals[:, whole]).mean())
-        # A sample in which a group has nothing to count has no figure.
+        # The figure of a sample is undefined if the count of a group is 0.
         valid = samples[(samples[:, :, whole] > 0).all(1)]
         low, high = np.percentile(100 * (valid[:, :, part] / valid[:, :, whole]).mean(1), [2.5, 97.5])
         return Figure(value, float(low), float(high), int(totals[:, whole].sum()))

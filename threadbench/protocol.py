@@ -1,4 +1,4 @@
-"""The protocol: a conversation is played turn by turn, and the selector's own tree grows."""
+"""The protocol: a conversation is played turn by turn, in a tree that the selector builds."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ class Player(Protocol):
         """Add a human message."""
 
     def answer(self, messages: Sequence[BaseMessage]) -> None:
-        """Add its answer, with calls of tools and their results."""
+        """Add the answer to the message, with tool calls and their results."""
 
 
 @dataclass(slots=True)
 class Counts:
     """Counts of one or more conversations.
 
-    The first message of a conversation counts as a message, and not as a root: it cannot be wrong.
+    The first message of a conversation counts as a message and not as a root, since it cannot be wrong.
 
     Attributes:
         messages: Human messages; `right` are those whose parent is right.
@@ -83,7 +83,7 @@ COUNTS = tuple(field.name for field in fields(Counts))
 
 
 class MemoryPlayer:
-    """Plays with a selector, in a conversation of `MemorySystem`.
+    """A player that uses a selector, in a conversation of `MemorySystem`.
 
     Args:
         system: The system, which stores the conversation.
@@ -106,9 +106,9 @@ class MemoryPlayer:
 
 
 class NodePlayer:
-    """Plays with a LangGraph node, in a graph of this node and one that answers.
+    """A player that uses a LangGraph node, in a graph of this node and a node in the place of the model.
 
-    The list `messages` that the node leaves in the state is what a model would be shown. The newest message
+    A model would be shown the list `messages` that the node leaves in the state. The newest message
     continues the message before it in this list, unless the node sets the state key `active_thread`, as
     `select_thread_node` does: then it continues `active_thread["parent_id"]`, a number of a node, the id of a
     message, or `None`.
@@ -146,7 +146,7 @@ class NodePlayer:
             return Place(shown[-1].id if shown else None, shown)
         self._numbers.append(thread.get("node_id", 0))
         parent: int | str | None = thread["parent_id"]
-        if isinstance(parent, int):  # Nodes are numbered in the order of time, turn after turn.
+        if isinstance(parent, int):  # Node numbers increase with time, turn by turn.
             parent = self._ends[bisect_right(self._numbers, parent) - 1]
         return Place(parent, shown)
 
@@ -158,7 +158,7 @@ class NodePlayer:
 def play(conversation: Conversation, player: Player) -> Counts:
     """Play a conversation: each message is added, placed and compared with its true place, then answered.
 
-    The player is never shown the true parent, and its tree keeps its mistakes.
+    The player never receives the true parent, and its tree keeps wrong choices.
     """
     counts = Counts(conversations=1)
     continued: set[str | None] = set()

@@ -1,7 +1,7 @@
-"""Fitting of the weights that the package ships.
+"""Fitting of the weights that are part of the package.
 
-Numeric libraries get one thread here, before any of them is imported: several threads on a few busy cores are
-many times slower than one, and each number of threads rounds in its own way.
+This module limits numeric libraries to one thread before any of them is imported: on a few busy cores several
+threads are many times slower than one, and rounding depends on the number of threads.
 """
 
 import os

@@ -1,6 +1,6 @@
 """The conversations and dialogs that were written for this project, read from their files.
 
-`training/conversations` (MIT, like the package) holds conversations of people and assistants about several
+`training/conversations` (MIT, like the package) contains conversations of people and assistants about several
 matters at a time, with a line for each human message and one for its answer:
 
     # bread-and-the-car
@@ -14,14 +14,14 @@ matters at a time, with a line for each human message and one for its answer:
     bread<1 | What if I used dry yeast instead?
     = Then two hours would do.
 
-A message continues the last turn of its matter, or opens it; `bread<1` continues the first turn of the matter
-again, which makes a branch. Lines with `~` are calls of tools. Line breaks are written `\\n`.
+A message continues the last turn of its matter, or opens the matter; `bread<1` continues the first turn of
+the matter again, which makes a branch. Lines with `~` are tool calls. Line breaks are written `\\n`.
 
-`training/languages` holds twenty conversations in English and their translations, a file for each language.
-`training/dialogs` holds single dialogs in the same form: a block for each kind of matter, its dialogs one
-after the other. They are woven into conversations (`training.weave`). `training/unseen` holds further
-conversations and dialogs, on which nothing is fitted. The texts are invented; their statements are not
-checked.
+`training/languages` contains twenty conversations in English and their translations, a file for each
+language. `training/dialogs` contains single dialogs in the same format: a block for each kind of matter, with
+its dialogs one after the other. These dialogs are woven into conversations (`training.weave`).
+`training/unseen` contains further conversations and dialogs, which no fit uses. The texts are invented; their
+statements are not checked.
 """
 
 from __future__ import annotations
@@ -43,10 +43,9 @@ FOLDER = Path(__file__).with_name("conversations")
 DIALOGS = Path(__file__).with_name("dialogs")
 LANGUAGES = Path(__file__).with_name("languages")
 UNSEEN_FOLDER = Path(__file__).with_name("unseen")
-"""Conversations in which every third message changes the subject, and single dialogs; nothing is fitted on
-them."""
+"""Conversations in which every third message changes the subject, and single dialogs; no fit uses them."""
 HELD_OUT = "agent"
-"""The part that nothing is fitted on: agents with tools, five matters each."""
+"""The part that no fit uses: agents with tools, five matters each."""
 PARTS = tuple(sorted({path.name.split("-")[0] for path in FOLDER.glob("*.txt")} - {HELD_OUT}))
 """The other parts."""
 SPOKEN = {
@@ -60,7 +59,7 @@ _CALL = re.compile(r"~ (\w+) (\{.*\}) -> (.*)")
 
 
 class Call(NamedTuple):
-    """A call of a tool: its arguments as JSON, and its result."""
+    """A tool call: the tool, its arguments as JSON, and its result."""
 
     tool: str
     arguments: str
@@ -79,7 +78,7 @@ class Turn:
 
     @property
     def text_of_calls(self) -> str:
-        """The calls as the selector compares them, see `TurnEnd.calls`."""
+        """The text by which the selector compares the calls, see `TurnEnd.calls`."""
         text = ""
         for call in self.calls:
             made = {"name": call.tool, "args": json.loads(call.arguments), "id": call.tool}
@@ -95,7 +94,7 @@ class Turn:
 
 @dataclass(frozen=True)
 class Written:
-    """A conversation."""
+    """A written conversation."""
 
     name: str
     turns: tuple[Turn, ...]
@@ -167,12 +166,12 @@ def _plain(text: str) -> str:
 
 
 def in_languages(folder: Path = LANGUAGES) -> dict[str, list[Written]]:
-    """The conversations of each language, by its ISO 639-1 code; conversations of one number say the same."""
+    """The conversations of each language, by its ISO 639-1 code; those at one position are translations."""
     return {path.stem: list(parse(path.read_text(encoding="utf-8"))) for path in sorted(folder.glob("*.txt"))}
 
 
 def texts_of(several: list[Written]) -> set[str]:
-    """All texts of some conversations."""
+    """All texts of the given conversations."""
     return {text for one in several for turn in one.turns for text in (turn.human, turn.answer_with_calls)}
 
 
@@ -196,7 +195,7 @@ def _name(one: Written, turn: Turn) -> str:
 
 
 def as_conversation(one: Written, vectors: Vectors) -> Conversation:
-    """A conversation as networks are fitted on it and measured."""
+    """A conversation in the form for fitting and measuring networks."""
     turns = [
         TurnEnd(
             2 * place + 2,

@@ -1,11 +1,11 @@
-"""One fit of the selector's networks, with folds and families left out and trees that networks grow.
+"""The fit of the selector's networks on trees that networks grow, with folds and families left out.
 
-In use a selector continues from its own mistakes, and mistakes come in chains. So networks are fitted on the
-states of the true trees first, then on the states of trees that these networks grew, and the networks for
-second looks on the results. Each conversation is grown and described by networks and tables that were fitted
-without it, so that mistakes are as frequent as in use: half of the conversations by those fitted on the
-other folds (dialogs that share a conversation share a fold), half by those fitted on the other families of
-sources.
+In use a selector continues a tree that contains its own errors, and one error causes others. The networks are
+therefore fitted on the states of the true trees first, then on the states of trees that these networks grew,
+and the networks for second looks on the results. Each conversation is grown and described by networks and
+tables that were fitted without it, so that errors are as frequent as in use: half of the conversations by
+those fitted on the other folds (dialogs that share a conversation share a fold), half by those fitted on the
+other families of sources.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ T = TypeVar("T")
 FOLDS = 4
 WOVEN = 2200
 SHARES = (1.0, 1 / 3)
-"""For each course, how often a dialog of `training/dialogs` is drawn, relative to others. These dialogs are
-many and have one author."""
+"""The relative frequency with which each course draws a dialog of `training/dialogs`. These dialogs are
+numerous and have one author."""
 MEANS = 4
-"""Fits of the learned similarities for each course, of which the mean is taken."""
+"""The number of fits of the learned similarities for each course, whose mean is used."""
 NETWORKS = 6
-"""Networks of each of the two kinds."""
+"""The number of networks of each of the two kinds."""
 BALANCE = 0.5
 """The weight of a family of sources is its number of states to the power of 1 - BALANCE."""
 OWN = "written"
@@ -61,12 +61,12 @@ WRITTEN = {OWN, *SPOKEN.values()}
 
 
 class Weights(NamedTuple):
-    """The weights of states; a state of a woven conversation weighs 1.
+    """The weights of states; a state of a woven conversation has the weight 1.
 
     Attributes:
-        true: Of a conversation that is not woven.
-        apart: Of a conversation that is described without its family, as a factor.
-        own: Of a conversation that was written for this project, as a factor.
+        true: The weight for a conversation that is not woven.
+        apart: The factor for a conversation that is described without its family.
+        own: The factor for a conversation that was written for this project.
     """
 
     true: float
@@ -75,25 +75,25 @@ class Weights(NamedTuple):
 
 
 AT_HOME, ELSEWHERE = Weights(5.0, 0.05, 0.25), Weights(1.0, 1.0, 1.0)
-"""For networks for familiar conversations, and for networks for others."""
+"""The weights for networks for familiar conversations, and for networks for other conversations."""
 BETWEEN = Weights(2.0, 1.0, 1.0)
 STEPS = 1200
 RECIPE, OF_SEVERAL = Recipe(), Recipe(epochs=16)
-"""For the conversations of one course, and of several courses."""
+"""The recipes for the conversations of one course, and of several courses."""
 ROUGH = Recipe(epochs=10)
-"""For networks that only grow trees."""
+"""The recipe for networks that only grow trees."""
 AGAIN = Recipe(hidden=24, epochs=12)
-"""For networks for second looks."""
+"""The recipe for networks for second looks."""
 
 
 @dataclass(frozen=True)
 class Grown:
-    """A conversation as networks have placed its turns.
+    """A conversation whose turns networks have placed.
 
     Attributes:
-        chosen: The parents.
-        sure: The probability of each.
-        states: The states in which they were chosen.
+        chosen: The chosen parents.
+        sure: The probability of each chosen parent.
+        states: The states in which the parents were chosen.
         later: The states of second looks.
         believed: The parents after second looks.
     """
@@ -121,7 +121,7 @@ class Tally:
 
 @dataclass(frozen=True)
 class Fitted:
-    """Everything fitted for one way to go: networks, networks for second looks, learned similarities."""
+    """The fit for one input: networks, networks for second looks, learned similarities."""
 
     way: Way
     networks: Networks
@@ -138,8 +138,10 @@ def grow(
     reader: Reader,
     learned: Compatibility | None,
 ) -> Grown:
-    """Place the turns one by one by networks, with second looks by `again`; without networks at their
-    parents."""
+    """Place the turns one by one by `networks`, with second looks by `again`.
+
+    Without networks each turn is placed at its true parent.
+    """
     tree = list[TurnEnd]()
     chosen: list[int | None] = []
     sure: list[float] = []
@@ -172,7 +174,7 @@ def grow(
 
 @dataclass(frozen=True)
 class Lesson:
-    """A conversation that is fitted on."""
+    """A conversation for fitting."""
 
     conversation: Conversation
     fold: int
@@ -194,7 +196,7 @@ _FAMILIES = {
 
 
 def family(source: str) -> str:
-    """The family of a source: sources of one style."""
+    """The family of a source, which contains the sources of one style."""
     return _FAMILIES.get(source, source)
 
 
@@ -220,7 +222,7 @@ def each(items: Sequence[Any], work: Callable[[Any], T]) -> list[T]:
 
 
 def cores() -> int:
-    """How many cores this process may use; `taskset` limits them."""
+    """The number of cores that this process may use, which `taskset` limits."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -232,19 +234,19 @@ def _do(item: Any) -> Any:
 
 
 class Course:
-    """The conversations that are fitted on, and the similarities learned without each fold and each family.
+    """The conversations for fitting, and the similarities learned without each fold and each family.
 
-    Networks must learn how far to trust the learned similarities, on familiar styles of dialog and on
-    others. So half of the conversations are described by similarities learned from the other folds, half by
-    similarities learned from the other families of sources.
+    The networks learn the reliability of the learned similarities, on familiar styles of dialog and on
+    others. Half of the conversations are therefore described by similarities learned from the other folds,
+    half by similarities learned from the other families of sources.
 
     Args:
         conversations: Conversations that are not woven.
         more: Dialogs to weave, beside those of the conversations.
         kind_of: The kind of each dialog of the conversations.
         vectors: The embeddings of all texts.
-        share: How often a dialog of `training/dialogs` is drawn, relative to others.
-        seed: Of all random numbers.
+        share: The relative frequency with which a dialog of `training/dialogs` is drawn.
+        seed: The seed of all random numbers.
     """
 
     def __init__(
@@ -262,7 +264,7 @@ class Course:
             self.dialogs[name] = one._replace(share=share) if one.source in SPOKEN else one
         self.vectors = vectors
         place = folds(conversations, FOLDS)
-        # Dialogs of one kind stay together, to be woven with each other.
+        # Dialogs of one kind share a fold, so that they are woven with each other.
         of_kind = {kind: i % FOLDS for i, kind in enumerate(dict.fromkeys(one.kind for one in more.values()))}
         place |= {name: of_kind[one.kind] for name, one in more.items()}
         family_of = {name: family(one.source) for name, one in self.dialogs.items()}
@@ -365,11 +367,11 @@ class Course:
 
 
 def fit(courses: Sequence[Course], way: Way) -> Fitted:
-    """Fit the networks for one way to go; figures on left-out conversations are printed on the way.
+    """Fit the networks for one input, and print figures on left-out conversations.
 
-    The learned similarities differ between two fits, by 0.7 points in the final figures. So the networks for
-    the local model learn from the conversations of all courses, and the similarities are the means of all
-    fits.
+    The learned similarities differ between two fits, by 0.7 points in the final figures. The networks for the
+    local model are therefore fitted on the conversations of all courses, and the similarities are the means
+    of all fits.
     """
     several = courses if way == "local" else courses[-1:]
     grown = [one for course in several for one in course.go(way)]
@@ -391,12 +393,12 @@ def fit_states(
     seed: int = 0,
     weights: Weights = BETWEEN,
 ) -> Networks:
-    """Fit networks on the states of some lessons; a family counts by the root of its number of states."""
+    """Fit networks on the states of lessons; the weight of a family is the root of its number of states."""
     states = [(state, lesson) for its, lesson in met for state in its]
     sizes = Counter(name for _, one in states for name in one.families)
     weighed = [
         float(np.mean([sizes[name] ** -BALANCE for name in one.families]))
-        # A conversation counts for as much as one of common length, however long it is.
+        # A longer conversation has the weight of a conversation of `LONGEST` turns.
         * min(1.0, LONGEST / len(one.conversation.turns))
         * (1.0 if one.conversation.variant == "woven" else weights.true)
         * (weights.apart if one.apart else 1.0)
@@ -408,7 +410,7 @@ def fit_states(
 
 
 def tally(conversations: Sequence[Conversation], grown: Sequence[Grown]) -> dict[str, Tally]:
-    """Count by variant."""
+    """The counts by variant."""
     tallies: dict[str, Tally] = defaultdict(Tally)
     for one, its in zip(conversations, grown, strict=True):
         counts = tallies[one.variant]
@@ -420,7 +422,7 @@ def tally(conversations: Sequence[Conversation], grown: Sequence[Grown]) -> dict
             counts.last += before == true
             counts.returns += one.kind(i) == "return"
             counts.returns_right += one.kind(i) == "return" and mine == true
-            # The first message of a conversation is a root for anyone.
+            # The first message of a conversation is a root in every tree.
             counts.roots += i > 0 and true is None
             counts.roots_chosen += i > 0 and mine is None
             counts.roots_right += i > 0 and mine is None and true is None

@@ -1,9 +1,9 @@
-"""Fits the weights of group chats on logs of a help channel, with the links that people gave.
+"""Fit the weights of group chats on logs of a help channel with annotated links.
 
-The logs are of Ubuntu's IRC channel (Kummerfeld et al., "A Large-Scale Corpus for Conversation
+The logs come from Ubuntu's IRC channel (Kummerfeld et al., "A Large-Scale Corpus for Conversation
 Disentanglement", ACL 2019, CC BY 4.0): each message links to the messages that it answers, or to itself if it
-starts a conversation. The networks are fitted on the true threads, then on the threads that they choose
-themselves, right or wrong, so that they learn to go on from mistakes.
+starts a conversation. The networks are fitted on the true threads, then on the threads that a first network
+chooses, including its errors, so that they learn to continue after errors.
 
     python -m training.fit_irc [--data ../shared/data] [--out build/group_model.npz]
 """
@@ -33,11 +33,11 @@ NETWORKS = 2
 FIRST = Recipe(hidden=16, epochs=4, drop=0.05)
 LAST = Recipe(hidden=32, epochs=10, drop=0.05)
 UNKNOWN = -1
-"""The parent of a message whose links nobody gave."""
+"""The parent of a message without annotated links."""
 
 
 def links(log: Mapping[str, Any]) -> dict[int, list[int]]:
-    """The messages that each annotated message answers, by its id; itself at a start."""
+    """The messages that each annotated message answers, by its id; the first of a conversation has itself."""
     right = defaultdict(list)
     for child, parent in sorted(log["links"]):
         if child >= log["annotated_from"]:
@@ -51,8 +51,9 @@ def states(log: Mapping[str, Any], reads: Reader, own: Networks | None = None, *
     Args:
         log: A line of the file.
         reads: The reader of the texts.
-        own: Networks that place the messages; by default each stands in its true place.
-        early: Whether the people of the whole log are known, instead of those shortly before the links.
+        own: Networks that place the messages; by default each message has its true place.
+        early: Whether the people from the start of the log are known, instead of those shortly before the
+            links only.
     """
     begin, right, chat = log["annotated_from"], links(log), GroupChat()
     warm = max(begin - WINDOW, 0)
@@ -76,7 +77,7 @@ def states(log: Mapping[str, Any], reads: Reader, own: Networks | None = None, *
 
 
 def fit(logs: Sequence[Mapping[str, Any]]) -> Networks:
-    """Fit on where messages belong, then again on what the first fit makes of the same logs."""
+    """Fit networks on the true places of messages, then on the places that the first fit chooses."""
     reads = reader()
     first = fit_networks([state for log in logs for state in states(log, reads, early=False)], FIRST, 1)
     grown = [

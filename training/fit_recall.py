@@ -1,15 +1,15 @@
 """Fit the weights of `langchain_threadmem.recall.weights` and measure them.
 
-For each of the two kinds of chat: listwise softmax regression by Newton's method with an L2 penalty. In turn
-each conversation is left out, the weights are fitted on the others and measured on it; then they are fitted
-on all and printed. So "left out" figures are of conversations that the weights had not seen, and the shipped
-weights are those of all.
+Each of the two kinds of chat has a listwise softmax regression, fitted by Newton's method with an L2 penalty.
+Each conversation is left out in turn: the weights are fitted on the others and measured on it. Then the
+weights are fitted on all conversations and printed. The "left out" figures are therefore those of weights
+that were fitted without the conversation, and the shipped weights are fitted on all conversations.
 
     python -m training.fit_recall              # fit, measure, print
     python -m training.fit_recall --out FILE   # fit, measure, write a copy of the module with the new weights
-    python -m training.fit_recall --shipped    # measure what is shipped
+    python -m training.fit_recall --shipped    # measure the shipped weights
 
-The data is not part of this repository; `--data FOLDER` says where it is.
+The data is not part of this repository; `--data FOLDER` names its folder.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ Weights = Mapping[str, tuple[float, float]]
 PENALTY = {"LoCoMo": 2.0, "BEAM 100K, pairs": 1.0}
 WEIGHTS: dict[str, Weights] = {"LoCoMo": PEOPLE, "BEAM 100K, pairs": ASSISTANT}
 DICTIONARIES = {"LoCoMo": "PEOPLE", "BEAM 100K, pairs": "ASSISTANT"}
-"""Where the weights of each stand in `recall.weights`."""
+"""The names of the dictionaries of weights in `recall.weights`."""
 MISTAKEN = 0.3
-"""What a question that names the wrong person counts beside one that does not."""
+"""The weight of a question that names the wrong person; other questions have the weight 1."""
 FIGURES = ("R@5", "R@10", "R@20", "R@50", "NDCG@10", "MRR", "Hit@1", "words")
-"""As in `benchmarks.recall`; "words" is the share of evidence within the first 2,000 words found."""
+"""The figures of `benchmarks.recall`; "words" is the evidence within the first 2,000 words of the results."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """A question with its evidence, once by units and once by rows."""
+    """A question with its evidence, and the units, lengths and features of the messages."""
 
     ledger: Postings
     question: Question
@@ -65,7 +65,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Choice:
-    """A row of values for each candidate, and which of them are right."""
+    """A row of features for each candidate, and the places of the right candidates."""
 
     rows: Floats
     right: Sequence[int]
@@ -124,7 +124,7 @@ def choice_of(one: Set, asked: Asked, names: Sequence[str]) -> Choice:
 
 
 def fit(choices: Sequence[Choice], penalty: float) -> Floats:
-    """Find the weights under which the right candidates are likeliest."""
+    """The weights that maximize the penalized likelihood of the right candidates."""
     weights = np.zeros(choices[0].rows.shape[1])
 
     def loss(tried: Floats) -> float:
@@ -173,14 +173,14 @@ def show(title: str, figures: Sequence[Mapping[str, float]]) -> None:
 
 
 def taught(one: Set, asked: Asked) -> bool:
-    """Whether a question is fitted on: those that name the wrong person are, lest names count too much."""
+    """Whether a fit uses a question; those that name the wrong person limit the weight of names."""
     return asked.headline or not one.by_pair
 
 
 def left_out(
     one: Set, conversations: Sequence[Sequence[Asked]], names: Sequence[str], *, headline: bool = True
 ) -> list[dict[str, float]]:
-    """The figures of each question of a kind, under weights fitted without its conversation."""
+    """The figures of each question of a kind, with weights fitted without its conversation."""
     found = []
     for held in range(len(conversations)):
         known = [
@@ -199,11 +199,11 @@ def left_out(
 
 
 def write(path: Path, fitted: Mapping[str, Mapping[str, tuple[float, float]]]) -> None:
-    """Write a copy of the module of the shipped weights with other numbers.
+    """Write a copy of the module of the shipped weights with new numbers.
 
     Args:
         path: The file, which is replaced.
-        fitted: By the name of a dictionary of the module, the weights of its parts.
+        fitted: The weights of the parts, by the name of a dictionary of the module.
     """
     text = Path(module.__file__).read_text(encoding="utf-8")
     for name, parts in fitted.items():
@@ -221,13 +221,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--data", type=Path, default=DATA, help="the folder of the data")
     parser.add_argument("--cache", type=Path, help="an .npz file for the embeddings")
-    parser.add_argument("--out", type=Path, help="where to write the module with the fitted weights")
-    parser.add_argument("--shipped", action="store_true", help="measure the shipped weights, fit nothing")
+    parser.add_argument("--out", type=Path, help="the file for the module with the fitted weights")
+    parser.add_argument("--shipped", action="store_true", help="measure the shipped weights without a fit")
     parser.add_argument("--each", action="store_true", help="also measure without each part")
     options = parser.parse_args()
     paths = {one.name: options.data / one.file for one in SETS if one.name in WEIGHTS}
     if missing := [path for path in paths.values() if not path.exists()]:
-        sys.exit(f"{', '.join(map(str, missing))}: not there; name the folder of the data with --data")
+        sys.exit(f"{', '.join(map(str, missing))} not found; pass the folder of the data with --data")
     vectors = embed({text for path in paths.values() for text in texts_of(path)}, options.cache)
     fitted: dict[str, dict[str, tuple[float, float]]] = {}
     for one in (one for one in SETS if one.name in WEIGHTS):

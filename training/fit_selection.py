@@ -6,12 +6,12 @@
     python -m training.fit_selection leave-out                   # fit without each family of sources
 
 All commands but `combine` take `--data FOLDER`, the folder of the data, which is not part of this repository,
-and `--cache FILE`, an `.npz` file in which embeddings are kept from one run to the next. `make fit` runs
-`fit` and `combine`; `training/README.md` describes the sources and the method.
+and `--cache FILE`, an `.npz` file that stores embeddings between runs. `make fit` runs `fit` and `combine`;
+`training/README.md` describes the sources and the method.
 
-Figures are measured as in use: turns are appended one by one, and the tree is the selector's own; it is never
-shown the true parent. Nothing is fitted on the sources in `UNSEEN`, whose licences do not allow it: their
-figures show what a new kind of dialog gets.
+Figures are measured as in use: turns are appended one by one to a tree that the selector builds without the
+true parents. No fit uses the sources in `UNSEEN`, whose licences do not allow it: their figures are those of
+a new kind of dialog.
 """
 
 from __future__ import annotations
@@ -61,24 +61,24 @@ TRAIN = ("threads_train.jsonl", "threads2_train.jsonl")
 DEV = "threads_dev.jsonl"
 IRC = "irc_train.jsonl"
 CHATS = 400
-"""Dialogs of the package `chitchat-dataset` (MIT) that are learned from."""
+"""The number of dialogs of the package `chitchat-dataset` (MIT) that a fit uses."""
 UNSEEN = ("locomo", "beam", "inscit")
 
 
 class Sources:
-    """Everything that is fitted on and measured on, embedded.
+    """The embedded conversations and dialogs for fitting and measuring.
 
     Args:
         data: The folder of the data.
-        cache: An `.npz` file in which embeddings are kept.
-        learning: Whether weights are to be fitted; if not, what only a fit needs is left out.
+        cache: An `.npz` file that stores embeddings.
+        learning: Whether weights are fitted; otherwise the data that only a fit needs is not read.
     """
 
     def __init__(self, data: Path, cache: Path | None, *, learning: bool) -> None:
         paths = [data / name for name in (*TRAIN, DEV)]
         missing = [path for path in (*paths, data / IRC) if not path.exists()]
         if missing:
-            sys.exit(f"{', '.join(map(str, missing))}: not there; name the folder of the data with --data")
+            sys.exit(f"{', '.join(map(str, missing))} not found; pass the folder of the data with --data")
         own = written()
         self.more: dict[str, Dialog] = {}
         kept = written(UNSEEN_FOLDER / "conversations")
@@ -103,7 +103,7 @@ class Sources:
         }
 
     def about(self, seed: int) -> dict[str, Any]:
-        """What a file of weights says of its making."""
+        """The metadata that a file of weights contains about its fit."""
         names = {*self.more, *(name for one in self.known for name in one.dialogs)}
         return {
             "sources": dict(Counter(name.split(":")[0] for name in names)),
@@ -121,20 +121,20 @@ def known_in(paths: Iterable[Path], vectors: Vectors) -> list[Conversation]:
 
 
 def turns_of(dialogs: Mapping[str, Dialog]) -> set[str]:
-    """All texts of some dialogs."""
+    """All texts of the given dialogs."""
     return {text for one in dialogs.values() for turn in one.turns for text in turn}
 
 
 def chats_file() -> Path:
-    """The file of the package `chitchat-dataset`."""
+    """The data file of the package `chitchat-dataset`."""
     found = importlib.util.find_spec("chitchat_dataset")
     if found is None or found.origin is None:
-        sys.exit("the package chitchat-dataset is not there: pip install --group training")
+        sys.exit("the package chitchat-dataset is not installed: pip install --group training")
     return Path(found.origin).with_name("dataset.json")
 
 
 def measure(conversations: Sequence[Conversation], fitted: Fitted) -> tuple[dict[str, Tally], list[Grown]]:
-    """Grow conversations and count, by variant."""
+    """The counts by variant, and the grown conversations."""
     reader = Reader(phrases_in("en"), fitted.word_vectors)
     held = (fitted.way, fitted.networks, fitted.again, reader, fitted.learned)
     grown = each(conversations, lambda one: grow(one, *held))
@@ -142,7 +142,7 @@ def measure(conversations: Sequence[Conversation], fitted: Fitted) -> tuple[dict
 
 
 def show_measured(sources: Sources, fits: Sequence[Fitted]) -> None:
-    """Print the figures of each way to go."""
+    """Print the figures of each fit."""
     for fitted in fits:
         for title, conversations in sources.measured.items():
             counts, grown = measure(conversations, fitted)
@@ -151,7 +151,7 @@ def show_measured(sources: Sources, fits: Sequence[Fitted]) -> None:
 
 
 def show_sure(conversations: Sequence[Conversation], grown: Sequence[Grown]) -> None:
-    """Print how often those choices were right that the networks were sure of."""
+    """Print the share and the accuracy of choices above several probabilities."""
     pairs = [
         (sure, mine == turn.previous)
         for one, its in zip(conversations, grown, strict=True)
@@ -166,7 +166,7 @@ def show_sure(conversations: Sequence[Conversation], grown: Sequence[Grown]) -> 
 
 
 def fit_all(sources: Sources, seed: int, out: Path) -> None:
-    """Fit all three ways to go, measure them and write them to a file."""
+    """Fit the networks for all three inputs, measure them and write them to a file."""
     courses = [
         Course(sources.known, sources.more, sources.kind_of, sources.vectors, share, seed) for share in SHARES
     ]
@@ -184,7 +184,7 @@ def combine(fit: Path, neutral: Path, out: Path) -> None:
 
 
 def leave_one_out(sources: Sources) -> None:
-    """Fit without each family of sources, everywhere; then measure the conversations that are all of it."""
+    """Fit without each family of sources, and measure the conversations that consist of this family."""
     totals: dict[Way, dict[str, Tally]] = {way: {} for way in WAYS}
     family_of = {name: family(name.split(":")[0]) for one in sources.known for name in one.dialogs}
     for left in sorted(set(family_of.values())):
@@ -193,7 +193,7 @@ def leave_one_out(sources: Sources) -> None:
         courses = [Course(rest, sources.more, sources.kind_of, sources.vectors)]
         for way in WAYS:
             for variant, counts in measure(own, fit(courses, way))[0].items():
-                # Single dialogs and mixes are of several families.
+                # The variants `single` and `mix` occur in several families.
                 totals[way][f"{variant} ({left})" if variant in ("single", "mix") else variant] = counts
     for way in WAYS:
         show(f"{way}: left out", totals[way])
@@ -214,7 +214,7 @@ def main() -> None:
     whole.add_argument("--out", type=Path, required=True, help="the file to write")
     figures = commands.add_parser("measure", parents=[data], help="measure a file of weights")
     figures.add_argument("file", type=Path, nargs="?", default=weights.SHIPPED)
-    commands.add_parser("leave-out", parents=[data], help="fit without each family of sources, measure it")
+    commands.add_parser("leave-out", parents=[data], help="fit without each family of sources and measure it")
     options = parser.parse_args()
     if options.command == "combine":
         combine(options.file, options.neutral, options.out)

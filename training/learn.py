@@ -1,6 +1,6 @@
-"""Fitting in NumPy: small listwise networks, and similarities of messages and turns by vectors and by words.
+"""Fitting of small listwise networks and of similarities of messages and turns, in NumPy.
 
-All fits are by gradient descent: Adam with decoupled weight decay and a rate that falls along a cosine.
+All fits use Adam with decoupled weight decay and a learning rate that follows a cosine schedule.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ Table = NDArray[np.float64]
 Rows: TypeAlias = Floats | sparse.csr_array
 WORD_RANK = 48
 WORD_LENGTH = 2.0
-"""The mean length of the vector that a word begins with."""
+"""The mean length of the initial vectors of words."""
 WORD_STEPS = 1500
 WORD_DIALOGS = 6
-"""A word gets a vector if this number of dialogs from more than one source hold it."""
+"""A word has a vector if it occurs in at least this number of dialogs, from more than one source."""
 CENTERS = 64
 TERM_DIALOGS = 3
-"""A term is common if this number of dialogs from more than one source hold it."""
+"""A term is common if it occurs in at least this number of dialogs, from more than one source."""
 LOGISTIC_STEPS = 200
 Arrays = dict[str, Floats]
 
 
 def _group(names: str, *, starts: str = "?") -> list[int]:
-    """The columns of some names, plain or with a prefix, and those that start with a text."""
+    """The columns of the given names, with or without a prefix, and those that start with `starts`."""
     parts = {prefix + name for prefix in ("", "lead_", "root_", "all_") for name in names.split()}
     return [i for i, name in enumerate(FEATURES) if name in parts or name.startswith(starts)]
 
@@ -61,12 +61,12 @@ GROUPS = (
     _group("", starts="heard_"),
     _group("before_farewell latest_asks latest_closed", starts="end_"),
 )
-"""Columns of one origin, left out together at times: each may mislead on a new kind of dialog."""
+"""Columns of one origin, dropped together at random, since each may mislead on a new kind of dialog."""
 
 
 @dataclass(frozen=True)
 class State:
-    """One message to place: a row for each candidate, and the place of the right one."""
+    """A message to place: a row of features for each candidate, and the place of the right candidate."""
 
     rows: Floats
     right: int
@@ -74,7 +74,7 @@ class State:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a network is fitted."""
+    """The size of a network and the parameters of its fit."""
 
     hidden: int = 48
     epochs: int = 24
@@ -82,21 +82,21 @@ class Recipe:
     rate: float = 3e-3
     decay: float = 3e-3
     drop: float = 0.15
-    """Share of the hidden units, and twice that of the columns, left out at each step."""
+    """The dropout rate of hidden units; the dropout rate of columns is half of it."""
     drop_group: float = 0.05
-    """How often a group of columns is left out at a step."""
+    """The probability that a step drops a group of columns."""
 
 
 class Adam:
-    """Adam with decoupled weight decay; the rate rises for a few steps, then falls to nothing.
+    """Adam with decoupled weight decay; the learning rate rises for a few steps, then falls to 0.
 
     Args:
         held: The arrays to fit, changed in place.
-        rate: The highest rate.
+        rate: The highest learning rate.
         decay: The weight decay.
         steps: The number of steps.
-        warm: The number of steps after which the rate is highest.
-        home: Whether numbers decay to where they began, instead of to 0.
+        warm: The number of warm-up steps.
+        home: Whether the arrays decay to their initial values, instead of to 0.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class Adam:
         self.step = 0
 
     def update(self, slopes: Arrays) -> None:
-        """Move every array by one step against its slope."""
+        """Move every array by one step against its gradient."""
         self.step += 1
         fall = 0.5 * (1 + np.cos(np.pi * self.step / self.steps))
         rate = self.rate * min(1.0, self.step / self.warm) * fall
@@ -136,11 +136,11 @@ def fit_networks(
 
     Args:
         states: The states to fit on.
-        recipe: The size of a network and how it is fitted.
+        recipe: The size of a network and the parameters of its fit.
         count: The number of networks.
         seed: The seed of the first network.
         weights: The weight of each state; equal by default.
-        groups: Columns that are left out together at times.
+        groups: Groups of columns that are dropped together at random.
     """
     weighed = np.ones(len(states)) if weights is None else np.array(weights)
     weighed = (weighed / weighed.mean()).astype(np.float32)
@@ -210,7 +210,7 @@ def _fit_network(
 def _columns(
     rng: np.random.Generator, columns: int, groups: Sequence[Sequence[int]], recipe: Recipe
 ) -> NDArray[np.bool_]:
-    """The columns of a step: all but single ones and, at times, whole groups."""
+    """The columns of a step, without single columns and whole groups that are dropped at random."""
     kept: NDArray[np.bool_] = rng.random(columns) > recipe.drop / 2
     for group in groups:
         if rng.random() < recipe.drop_group:
@@ -221,17 +221,17 @@ def _columns(
 def fit_compatibility(
     dialogs: Mapping[str, Dialog], vectors: Vectors, *, steps: int, seed: int
 ) -> Compatibility:
-    """Learn which message follows which turn: products over fixed vectors, and two logistic regressions.
+    """Fit the similarity of messages and turns: products over fixed vectors, and two logistic regressions.
 
-    One product finds the turn that a message answers among all that were said in a few dialogs, the other
-    any earlier turn of its dialog. The regressions predict the first message and the last turn of a dialog.
+    One product finds the turn that a message continues among all turns of a few dialogs, the other finds any
+    earlier turn of its dialog. The regressions predict the first message and the last turn of a dialog.
     """
     held = _fit_products(list(dialogs.values()), vectors, steps, seed)
     said = [turn for one in dialogs.values() for turn in one.turns]
     humans = np.array([vectors[human] for human, _ in said])
     answers = np.array([vectors[answer] for _, answer in said])
     opener, closing = _fit_ends(list(dialogs.values()), humans, answers)
-    # Dialogs that were written to differ from each other are of no style that could be familiar.
+    # The written dialogs differ from each other on purpose, so they define no familiar style.
     made = np.array([one.source not in SPOKEN for one in dialogs.values() for _ in one.turns])
     return Compatibility(**held, opener=opener, closing=closing, centers=_centers(humans[made], seed))
 
@@ -244,7 +244,7 @@ def mean(several: Sequence[Compatibility]) -> Compatibility:
 
 
 def mean_word_vectors(several: Sequence[WordVectors]) -> WordVectors:
-    """The mean of several fits on the same dialogs, whose word vectors began at the same values."""
+    """The mean of several fits on the same dialogs, whose word vectors have the same initial values."""
     first = several[0]
     assert all(one.vocabulary == first.vocabulary for one in several)
     names = ("answer", "message", "opener", "closing")
@@ -253,7 +253,7 @@ def mean_word_vectors(several: Sequence[WordVectors]) -> WordVectors:
 
 
 def _centers(rows: Floats, seed: int) -> Floats:
-    """Unit vectors that the rows lie around, by k-means on the sphere."""
+    """The cluster centers of the rows as unit vectors, by spherical k-means."""
     centers = rows[np.random.default_rng(seed).permutation(len(rows))[:CENTERS]]
     for _ in range(10):
         nearest = (rows @ centers.T).argmax(1)
@@ -273,10 +273,11 @@ def words_of(texts: Iterable[str]) -> set[str]:
 def fit_wording(
     dialogs: Mapping[str, Dialog], vectors: Vectors, *, steps: int = WORD_STEPS, seed: int
 ) -> WordVectors:
-    """Learn which message follows which turn from the words that several sources have in common.
+    """Fit the similarity of messages and turns from the words that several sources have in common.
 
-    A word begins as its own embedding, along the main directions of all, and decays to it: the vector that is
-    learned for "train" also serves "tram".
+    The initial vector of a word is its embedding, projected on the principal components of all embeddings,
+    and weight decay pulls the vector to this value: words with similar embeddings, such as "train" and
+    "tram", keep similar vectors.
     """
     said = list(dialogs.values())
     holders: dict[str, set[str]] = defaultdict(set)
@@ -325,7 +326,7 @@ def fit_wording(
 
 
 def _main_directions(rows: Floats, count: int) -> Floats:
-    """The rows, centred and of length 1, along their main directions."""
+    """The rows, centred and of length 1, projected on their first `count` principal components."""
     rows = rows - rows.mean(0)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True) + np.float32(1e-9)
     main = np.linalg.eigh(rows.T @ rows)[1][:, ::-1][:, :count]
@@ -333,7 +334,7 @@ def _main_directions(rows: Floats, count: int) -> Floats:
 
 
 def _rarities(dialogs: Sequence[Dialog]) -> tuple[tuple[str, ...], Floats]:
-    """Terms that more than one source knows, and how rare each is, all sources counting the same."""
+    """The terms of more than one source and the rarity of each, with equal weights of all sources."""
     sizes = Counter(one.source for one in dialogs)
     shares: dict[str, Counter[str]] = defaultdict(Counter)
     for one in dialogs:
@@ -351,7 +352,7 @@ def _rarities(dialogs: Sequence[Dialog]) -> tuple[tuple[str, ...], Floats]:
 def _relations(
     drawn: Sequence[Dialog],
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]:
-    """Of each message to each turn: not said yet, continued by it, earlier in its dialog."""
+    """The relations of each message to each turn: not yet said, continued, earlier in its dialog."""
     dialog = np.repeat(np.arange(len(drawn)), [len(one.turns) for one in drawn])
     place = np.concatenate([np.arange(len(one.turns)) for one in drawn])
     same = dialog[:, None] == dialog
@@ -360,15 +361,15 @@ def _relations(
 
 
 def _fit_products(dialogs: Sequence[Dialog], vectors: Vectors, steps: int, seed: int) -> Arrays:
-    """Each product is of two factors while it is fitted, and both are drawn to where they began.
+    """Fit each product as two factors that decay to their initial values.
 
-    There the products are the cosine, which says more of a kind of dialog that was never seen than anything
-    that can be learned on others.
+    With the initial values the products are cosine similarities, which are more reliable for an unseen kind
+    of dialog than similarities that are learned on other kinds.
     """
     rng, noise = random.Random(seed), np.random.default_rng(seed)
     pools = Pools(dialogs)
     texts = np.array([vectors[text] for dialog in dialogs for turn in dialog.turns for text in turn])
-    # Along the main directions, times what suits a softmax.
+    # The principal directions, scaled to the range of a softmax.
     texts = texts - texts.mean(0)
     main = np.linalg.eigh(texts.T @ texts)[1].astype(np.float32) * np.float32(12**0.5)
     begun = {"answer": 0.7, "human": 0.3, "message": 1.0, "thread": 0.5, "topic": 1.0}
@@ -405,7 +406,7 @@ def _descend(
     right: NDArray[np.bool_],
     weight: Table,
 ) -> None:
-    """Add the slope of one product: each message is to find one of its right turns among all not later."""
+    """Add the gradient of a product, whose target is a right turn among all turns not in `future`."""
     key, second, query = names
     keys = answers @ held[key]
     if humans is not None:
@@ -425,7 +426,7 @@ def _descend(
 
 
 def _fit_ends(dialogs: Sequence[Dialog], humans: Rows, answers: Rows) -> tuple[Floats, Floats]:
-    """How much a message looks like the first of a dialog, and a turn like the last."""
+    """The weights of two regressions: a message is the first of its dialog, a turn is the last."""
     sizes = Counter(one.source for one in dialogs for _ in one.turns)
     weights = np.concatenate([np.full(len(one.turns), sizes[one.source] ** -0.5) for one in dialogs])
     weights /= weights.mean()

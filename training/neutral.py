@@ -1,10 +1,10 @@
 """The fit of the networks for languages other than English.
 
-Most training conversations are in English. The networks for other languages learn from them too, without
-anything that was learned of English words: no word vectors, no rarities, and random parts of the lists of
-phrases, because the lists of another language miss other phrases. Beside them they learn from the first half
-of the conversations in other languages (`training/languages`), each with the phrases of its language; the
-second half measures. Vectors are those of the multilingual model; for this model similarities are learned as
+Most training conversations are in English. The networks for other languages are also fitted on them, without
+features that were learned from English words: no word vectors, no rarities, and random parts of the lists of
+phrases, because the list of another language lacks other phrases. They are also fitted on the first half of
+the conversations in other languages (`training/languages`), each with the phrases of its language; the second
+half is measured. The vectors are those of the multilingual model. For this model similarities are learned as
 for the local model, since texts of one meaning have similar vectors in all languages.
 
     python -m training.neutral fit --out build/neutral.npz
@@ -67,9 +67,9 @@ from training.sources import (
 from training.weave import weave, without_greeting
 
 WOVEN = 800
-"""Woven conversations in English."""
+"""The number of woven conversations in English."""
 WOVEN_IN_EACH = 32
-"""Woven conversations in each other language."""
+"""The number of woven conversations in each other language."""
 NETWORKS = 6
 VARIANTS = 48
 """The number of random parts of the English lists of phrases."""
@@ -79,7 +79,7 @@ capitals mark names."""
 
 
 class Lecture(NamedTuple):
-    """A conversation to fit on, and the phrases of its language."""
+    """A conversation for fitting, and the phrases of its language."""
 
     lesson: Lesson
     phrases: Phrases
@@ -136,7 +136,7 @@ def part_of(phrases: Phrases, rng: random.Random) -> Phrases:
 
 
 def lectures_of(corpus: Corpus, seed: int) -> list[Lecture]:
-    """The conversations that are fitted on."""
+    """The conversations for fitting, with their phrases."""
     rng = random.Random(seed)
     variants = [part_of(phrases_in("en"), rng) for _ in range(VARIANTS)]
     place = folds(corpus.known, FOLDS)
@@ -266,7 +266,7 @@ def main() -> None:
     for way in weights.NEUTRAL:
         fitted.append(fit(lectures, way, options.seed, learned if way == "multilingual" else None))
         measure(corpus, fitted[-1:])
-    # The networks without learned similarities are right where these mislead, so both decide together.
+    # Networks without learned similarities are right where the similarities mislead, so both are combined.
     fitted[0] = weights.together(fitted[0], fitted[1])
     measure(corpus, fitted[:1])
     weights.write_neutral(options.out, fitted)

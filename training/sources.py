@@ -23,12 +23,12 @@ from langchain_threadmem.threads.turn_ends import TurnEnd
 Floats = NDArray[np.float32]
 Vectors = Mapping[str, Floats]
 LONGEST_CHAT = 9
-"""Turns that are used of a dialog of a channel or of two people; most are as short."""
+"""The highest number of turns from a dialog of a channel or of two people; most dialogs are no longer."""
 
 
 @dataclass(frozen=True)
 class Conversation:
-    """Turns in order; `previous` of each turn is the end of the turn that it truly continues."""
+    """A conversation: turns in order, with the end of the turn that each truly continues as `previous`."""
 
     variant: str
     turns: Sequence[TurnEnd]
@@ -48,14 +48,14 @@ class Conversation:
 
 
 class Dialog(NamedTuple):
-    """One dialog by itself: pairs of a human message and its answer."""
+    """A single dialog: pairs of a human message and its answer."""
 
     name: str
     kind: str
     """Source and subject; dialogs of one kind are hard to tell apart."""
     turns: Sequence[tuple[str, str]]
     share: float = 1.0
-    """How often the dialog is drawn, relative to others."""
+    """The relative frequency with which the dialog is drawn."""
 
     @property
     def source(self) -> str:
@@ -63,7 +63,7 @@ class Dialog(NamedTuple):
 
 
 def read(path: Path, vectors: Vectors, without: Collection[str] = ()) -> list[Conversation]:
-    """Read the conversations of a file, less the dialogs of some sources."""
+    """Read the conversations of a file, without the dialogs of some sources."""
     found = []
     for line in path.read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
@@ -169,7 +169,7 @@ class Pools:
             self.kind[dialog.kind].append(dialog)
 
     def draw(self, rng: random.Random, count: int, same_kind: float, same_source: float) -> list[Dialog]:
-        """Draw at most `count` different dialogs, by the probabilities of one kind and of one source."""
+        """Draw at most `count` different dialogs, all of one kind or of one source by these probabilities."""
         first, *others = rng.choices(self.all, cum_weights=self.shares, k=count)
         chance = rng.random()
         if chance < same_kind + same_source:
@@ -207,7 +207,7 @@ def irc(path: Path) -> dict[str, Dialog]:
 
 
 def chats(path: Path, most: int) -> dict[str, Dialog]:
-    """Dialogs of a file of chats between two people, of the shape of the package `chitchat-dataset`."""
+    """Dialogs of a file of chats between two people, in the format of the package `chitchat-dataset`."""
     found: dict[str, Dialog] = {}
     for number, chat in sorted(json.loads(path.read_text(encoding="utf-8")).items()):
         said = [(one["sender"], one["text"].strip()) for group in chat["messages"] for one in group]
@@ -248,7 +248,7 @@ def texts_of(paths: Iterable[Path]) -> set[str]:
 def embed(
     wanted: Collection[str], cache: Path | None, model: LocalEmbeddings | MultilingualEmbeddings | None = None
 ) -> dict[str, Floats]:
-    """Embed texts, by default with the local model; `cache` keeps the vectors from one run to the next."""
+    """Embed texts, by default with the local model; the file `cache` stores the vectors between runs."""
     texts = {_digest(text): text for text in sorted(wanted)}
     held: dict[str, Floats] = {}
     if cache is not None and cache.exists():

@@ -1,11 +1,11 @@
-"""Weaving dialogs into new conversations, by laws drawn at random.
+"""Weaving of dialogs into new conversations, with parameters drawn at random.
 
-People differ in how they use one conversation for several subjects: some finish one before they begin the
-next, some switch at every message, some return after days. Networks that learn from one such law fail under
-another, so each woven conversation draws its own: the number of dialogs and how alike they are, the
-probabilities of a switch and of a new dialog, the dialog that a return goes to, the length of each dialog. A
-third are single dialogs, which must stay whole. In some conversations a message is asked a second time after
-the thread went on: a branch.
+People use one conversation for several subjects in different ways: some finish a subject before they begin
+the next, some switch at every message, some return after days. Networks that are fitted on one pattern fail
+on another, so each woven conversation draws its own parameters: the number and the similarity of the dialogs,
+the probabilities of a switch and of a new dialog, the dialog of a return, the length of each dialog. A third
+of the conversations are single dialogs, which a selector should not divide. In some conversations a message
+is asked again after its thread has continued, which makes a branch.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from training.sources import Conversation, Dialog, Pools, Vectors, conversation
 LONGEST = 40
 """The highest number of turns of a woven conversation."""
 LONG, LONGEST_OF_ALL = 0.1, 150
-"""The share of long conversations about many subjects, and their highest number of turns. In a memory of
-years there are many threads that a message could return to, and it mostly does not."""
+"""The share of long conversations about many subjects, and their highest number of turns. A memory of several
+years has many threads to which a message could return, but most messages do not."""
 SINGLE, SHORT, PLAIN, AGAIN = 0.33, 0.25, 0.25, 0.15
-"""Shares of conversations: of one dialog, cut to a few turns, without capitals and marks, with branches."""
+"""Shares of conversations: of one dialog, with short dialogs, without capitals and marks, with branches."""
 NAMED, LEANING = 0.8, 3
 """The probability that a return names its subject; a message of at most `LEANING` words seldom does."""
 _GREETING = re.compile(
@@ -54,7 +54,7 @@ def plain(text: str) -> str:
 
 
 def weave(rng: random.Random, pools: Pools, vectors: Vectors) -> Conversation:
-    """Interleave dialogs into a new conversation, by a law drawn at random."""
+    """Interleave dialogs into a new conversation, with parameters drawn at random."""
     long = rng.random() < LONG
     some = [8, 12, 16, 20, 26, 32] if long else [2, 2, 3, 3, 4, 4, 5, 6, 7, 8]
     count = 1 if rng.random() < SINGLE else rng.choice(some)
@@ -65,8 +65,8 @@ def weave(rng: random.Random, pools: Pools, vectors: Vectors) -> Conversation:
     again = rng.random() < AGAIN
     style = plain if rng.random() < PLAIN else str
     drawn = [_opened(_cut(rng, one) if short else one, vectors, greets) for one in drawn]
-    held: list[list[int]] = [[] for _ in drawn]  # the turn ends of each, so far
-    waiting, order = list(range(len(drawn))), []  # not begun yet; begun, the latest last
+    held: list[list[int]] = [[] for _ in drawn]  # the turn ends of each dialog so far
+    waiting, order = list(range(len(drawn))), []  # dialogs not begun yet; begun dialogs, the latest last
     turns: list[TurnEnd] = []
     names: list[str] = []
     texts: list[tuple[str, str]] = []
@@ -93,7 +93,7 @@ def weave(rng: random.Random, pools: Pools, vectors: Vectors) -> Conversation:
         order.append(chosen)
         place = len(held[chosen])
         if again and place > 1 and rng.random() < 0.3:
-            # Asked again, and answered: a second child of an earlier answer; the dialog goes on from its end.
+            # The repeated question is a second child of an earlier answer; the dialog continues from its end.
             back = rng.randrange(1, place)
             human, answer = drawn[chosen].turns[back]
             previous: int | None = held[chosen][back - 1]

@@ -1,4 +1,4 @@
-"""Writes and reads the file of the selector's weights."""
+"""Functions that write and read the file of the selector's weights."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def write(
     Args:
         path: The file, which is replaced.
         fitted: One fit for each of `WAYS`.
-        about: What the file says of its making.
+        about: The metadata about the fit.
         neutral: One fit for each of `NEUTRAL`.
     """
     word_vectors = fitted[0].word_vectors
@@ -86,7 +86,7 @@ def read_neutral(path: Path = SHIPPED) -> list[Fitted]:
 
 
 def read(path: Path = SHIPPED) -> tuple[list[Fitted], dict[str, Any]]:
-    """The weights in a file, one fit for each of `WAYS`, and what the file says of its making."""
+    """The weights in a file, one fit for each of `WAYS`, and the metadata about the fit."""
     arrays = read_arrays(path)
     word_vectors = word_vectors_in(arrays)
     return [_fitted(arrays, way, word_vectors) for way in WAYS], json.loads(arrays["about"].item())
@@ -103,7 +103,7 @@ def _fitted(arrays: Mapping[str, np.ndarray], way: Way, word_vectors: WordVector
 
 
 def together(first: Fitted, second: Fitted) -> Fitted:
-    """Networks of two inputs side by side, for the first, with equal weights."""
+    """The networks of two inputs as one set with equal weights, for the first input."""
     networks, again = (
         _side_by_side([getattr(first, name), getattr(second, name)]) for name in ("networks", "again")
     )
@@ -112,7 +112,7 @@ def together(first: Fitted, second: Fitted) -> Fitted:
 
 
 def _side_by_side(several: Sequence[Networks]) -> Networks:
-    """All networks; the columns of later ones are brought to the mean and the scale of the first."""
+    """All networks as one set; later networks are adapted to the mean and the scale of the first."""
     first = several[0]
 
     def moved(networks: Networks) -> Networks:

@@ -1,4 +1,4 @@
-"""Two users, who are authenticated by a token; each sees the threads and items of their own."""
+"""Token authentication for two users, each of whom sees their own threads and items."""
 
 from typing import Any
 

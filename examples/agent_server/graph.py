@@ -1,4 +1,4 @@
-"""A chat that recalls earlier messages of its user; a script stands in for the language model."""
+"""A chat that recalls earlier messages of its user, with a fake language model."""
 
 from langchain_core.language_models import FakeListChatModel
 from langgraph.graph import START, MessagesState, StateGraph
@@ -24,7 +24,7 @@ async def recall(state: State) -> dict[str, list[str]]:
 
 
 async def answer(state: State, runtime: Runtime) -> dict[str, object]:
-    """Answer, and keep the question in the store."""
+    """Answer, and save the question in the store."""
     if runtime.store is not None:
         await runtime.store.aput(("questions",), "last", {"text": state["messages"][-1].text})
     return {"messages": [await model.ainvoke(state["messages"])]}

@@ -15,19 +15,19 @@ store = ThreadMemStore(system)
 
 
 class ServerSaver(ThreadMemSaver):
-    """A saver that takes runs back outside of the context of a user.
+    """A saver that rolls back runs outside of the context of a user.
 
-    The server takes a run back (`multitask_strategy="rollback"`, `cancel(action="rollback")`) after it has
-    left the context of the run: the call has a run id, and no user. The stored checkpoints name the user.
+    The server rolls back a run (`multitask_strategy="rollback"`, `cancel(action="rollback")`) after it has
+    left the context of the run, so the call has a run id and no user. The stored checkpoints name the user.
     """
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """Take runs back; a run that has stored no checkpoint leaves nothing to remove."""
+        """Roll back runs; a run without a stored checkpoint has no data to remove."""
         for run_id in map(str, run_ids):
             user = user_of_request(Run())
             users = [user] if user is not None else await self._users_of(run_id)
             if not users:
-                log.info("run %s is taken back; it has stored no checkpoint", run_id)
+                log.info("run %s is rolled back; it has stored no checkpoint", run_id)
             for name in users:
                 await ThreadMemSaver(system.for_owner(name)).adelete_for_runs([run_id])
 

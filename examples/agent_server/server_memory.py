@@ -12,7 +12,7 @@ def user_of_request(run: Run) -> str | None:
     """The identity of the user that the server has authenticated.
 
     Some calls of the server, such as `adelete_thread(thread_id)`, pass no configuration. The server names the
-    user of each request and of each run in a context variable, which also holds for these calls.
+    user of each request and of each run in a context variable, which is also set for these calls.
     """
     request = get_auth_ctx()
     return run.user if request is None else request.user.identity

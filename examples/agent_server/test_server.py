@@ -135,7 +135,7 @@ def test_a_state_can_be_updated(ada: SyncLangGraphClient) -> None:
 
 def test_a_copied_thread_continues_on_its_own(ada: SyncLangGraphClient) -> None:
     thread = thread_with(ada, "One")
-    threads: Any = ada.threads  # The SDK declares that `copy` returns nothing.
+    threads: Any = ada.threads  # The SDK declares that `copy` returns `None`.
     copy = threads.copy(thread)["thread_id"]
     ask(ada, copy, "Two")
     assert texts(ada.threads.get_state(copy)["values"]) == ["One", "Noted.", "Two", "Noted."]
@@ -173,7 +173,7 @@ def test_no_user_sees_the_threads_of_another(ada: SyncLangGraphClient, bob: Sync
     for call in (bob.threads.get_state, bob.threads.get_history, bob.threads.delete):
         with pytest.raises(NotFoundError):
             call(thread)
-    with pytest.raises((NotFoundError, ConflictError)):  # The server in memory says that nothing was copied.
+    with pytest.raises((NotFoundError, ConflictError)):  # The in-memory server finds no thread to copy.
         bob.threads.copy(thread)
     with pytest.raises(NotFoundError):
         bob.threads.prune([thread], strategy="delete")

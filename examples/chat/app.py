@@ -42,7 +42,7 @@ HEADERS = {
 
 
 class Guard:
-    """Refuses writes from other sites, and lets the page load nothing from elsewhere."""
+    """Middleware that refuses writes from other sites, and limits the page to resources of the app."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -62,7 +62,7 @@ class Guard:
 
 
 class SignedCookie:
-    """The name of a user in a cookie that only the server can write."""
+    """A signed cookie with the name of a user, which only the server can write."""
 
     NAME = "user"
 
@@ -77,7 +77,7 @@ class SignedCookie:
         value = request.cookies.get(self.NAME, "")
         name = unquote(value.rpartition(".")[0])
         if not name or not hmac.compare_digest(value.encode(), self.value(name).encode()):
-            raise HTTPException(401, "nobody is signed in")
+            raise HTTPException(401, "no user is signed in")
         return name
 
 

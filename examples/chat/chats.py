@@ -154,7 +154,7 @@ class Chat:
                 await self.memory.aregenerate(asked, said)
 
     def stream(self, work: Callable[[Emit], Awaitable[None]]) -> AsyncIterator[str]:
-        """Do some work in a task, and yield its events. The work goes on if nobody reads them any more."""
+        """Run `work` in a task and yield its events. The task continues if the reader stops."""
         events = asyncio.Queue[str | None]()
 
         def emit(event: str, data: Any) -> None:

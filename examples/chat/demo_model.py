@@ -29,12 +29,12 @@ ANSWERS = {
         "finger before you water it again."
     ),
 }
-OTHERWISE = "I am a script with four answers, and this is none of them."
+OTHERWISE = "The demo model has four answers, and none of them matches this message."
 OPENINGS = ("", "In other words: ", "Once more, and shorter: ")
 
 
 class DemoModel(BaseChatModel):
-    """Answers by keywords, token by token, and says how many messages it was shown.
+    """A chat model that answers by keywords, token by token, with the number of messages that it was shown.
 
     Args:
         delay: Seconds between two tokens.

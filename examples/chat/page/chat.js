@@ -1,4 +1,4 @@
-// The page of the chat. Texts of people and models only ever become text nodes.
+// The page of the chat. Texts of people and models are inserted as text nodes only, never as HTML.
 
 const $ = (id) => document.getElementById(id);
 const page = { conversation: null, state: null, busy: false, everything: false };
@@ -145,7 +145,7 @@ function editor(message, item) {
   field.focus();
 }
 
-// An answer, and all messages after a question, make way for the new answer.
+// Removes the former answer, or all messages after an edited question, before the new answer is shown.
 function makeWay(node) {
   const items = [...$("messages").children];
   const at = items.findIndex((item) => Number(item.dataset.node) === node);
