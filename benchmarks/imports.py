@@ -65,7 +65,7 @@ class Imported(NamedTuple):
 
 
 def conversation(n: int, sentences: int) -> dict[str, Any]:
-    """A conversation in ChatGPT's export format: two alternating topics, some with a regenerated answer."""
+    """A conversation in ChatGPT's export format: two alternating topics, some with a fork."""
     mapping: dict[str, Any] = {"top": {"id": "top", "parent": None, "children": [], "message": None}}
     parent, topics = "top", list(TOPICS)
     for m in range(MESSAGES):
@@ -85,7 +85,7 @@ def conversation(n: int, sentences: int) -> dict[str, Any]:
                 "metadata": {"model_slug": "synthetic"} if m % 2 else {},
             },
         }
-        if not (n % 4 == 0 and m == MESSAGES - 3):  # The message after it is a second answer.
+        if not (n % 4 == 0 and m == MESSAGES - 3):  # The next message is its sibling.
             parent = key
     return {
         "conversation_id": f"{n:08x}-1111-4111-8111-111111111111",
