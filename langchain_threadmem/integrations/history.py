@@ -31,7 +31,6 @@ from langchain_threadmem.removal import reset
 from langchain_threadmem.threads import append
 from langchain_threadmem.threads.run_selector import ThreadedConversation
 from langchain_threadmem.tree import read
-from langchain_threadmem.tree.append import TIP, Parent
 from langchain_threadmem.tree.read import ActiveThread
 
 
@@ -136,8 +135,7 @@ class ThreadMemChatMessageHistory(BaseChatMessageHistory):
             PersistenceError: The turn could not be stored. `RunnableWithMessageHistory` logs the error as a
                 warning and returns the answer; a LangGraph graph raises the error.
         """
-        parent: Parent = TIP if self._shown is None else self._shown.tip
-        yield from append.remember(self._conversation, messages, parent)
+        yield from append.remember(self._conversation, messages, self._shown)
         self._shown = None
 
     aadd_messages = averb(add_messages)

@@ -24,7 +24,9 @@ from langchain_threadmem.tree import nodes, trees
 from langchain_threadmem.tree.append import TIP, Append, Draft, Parent, Written
 from langchain_threadmem.tree.conversation import created_tree_of, tree_of
 from langchain_threadmem.tree.node import ConversationNode
+from langchain_threadmem.tree.read import ActiveThread
 from langchain_threadmem.tree.rows import drafts_of
+from langchain_threadmem.tree.trees import TreeEpoch
 
 
 @telemetry.observed("create_memory", telemetry.of_conversation, telemetry.nodes)
@@ -98,18 +100,19 @@ def _is_pair(given: Iterable[object]) -> bool:
 
 @telemetry.observed("create_memory", telemetry.of_conversation, telemetry.nodes)
 def remember(
-    conversation: ThreadedConversation, given: Sequence[BaseMessage], tip: Parent
+    conversation: ThreadedConversation, given: Sequence[BaseMessage], shown: ActiveThread | None
 ) -> Flow[list[ConversationNode]]:
     """Store the messages of a finished call in one write, below the parent that the selector chooses.
 
-    A linear conversation continues `tip`, the end of the thread that the call has read.
+    A linear conversation continues the thread that the call has read, if any.
     """
     _check_several("add_messages", given)
     messages = [message for item in given for message in messages_of(item)]
     drafts = drafts_of(messages, other=conversation.runtime.parts.write)
     first = next((message for message in messages if message.type == "human"), None)
     if first is None or conversation.is_linear:
-        return (yield from _write(conversation, drafts, tip))
+        at_tip = (TIP, None) if shown is None else (shown.tip, shown.read_in)
+        return (yield from _write(conversation, drafts, *at_tip))
     return (yield from _write_selected(conversation, drafts, first))
 
 
@@ -118,23 +121,28 @@ def _write_selected(
 ) -> Flow[list[ConversationNode]]:
     """Write the messages of a turn below the parent that the selector chooses for its human message."""
     selected = yield from select(conversation, message)
-    return (yield from _write(conversation, selected.explains(drafts), selected.parent, selected.moves))
+    return (
+        yield from _write(
+            conversation, selected.explains(drafts), selected.parent, selected.chosen_in, selected.moves
+        )
+    )
 
 
 def _write(
     conversation: ThreadedConversation,
     drafts: Sequence[Draft],
     parent: Parent = TIP,
+    chosen_in: TreeEpoch | None = None,
     moves: Sequence[Move] = (),
 ) -> Flow[list[ConversationNode]]:
     if not drafts:
         return []
     # The drafts are encoded already, so a message that cannot be stored creates no tree.
     tree = conversation.tree or (yield from created_tree_of(conversation))
-    write = Append(tree, drafts, parent)
+    write = Append(tree, drafts, parent, chosen_in=chosen_in)
 
     def move_and_write(conn: Conn) -> Written:
-        heal.move(conn, tree, moves)
+        heal.move(conn, tree, moves, chosen_in)
         return write(conn)
 
     # Several queued appends without moves become one write (`storage.group_commit`).

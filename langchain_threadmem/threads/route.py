@@ -117,12 +117,12 @@ def route(
     newest = newest_human(spoken)
     if newest is None:
         return None
-    tree = yield from created_tree_of(conversation)
     if any(message.type in ANSWERING for message in spoken[newest:]):
         yield from store(conversation, spoken)
         placed: Placed | str = "the turn is under way"
     else:
         placed = yield from _route(conversation, spoken, newest, routed, lineage, suggest_at is not None)
+    tree = yield from created_tree_of(conversation)
     message_id = str(spoken[newest].id)
 
     def read(conn: Conn) -> tuple[NodeRow, list[tuple[str, str, str]], bool]:
@@ -193,28 +193,30 @@ def _route(
             return first, None, EVERYTHING
         return first, *_past(conn, tree, spoken, range(first, newest + 1), routed, lineage)
 
-    first, since, past = yield from Sql(read)
+    first, began, past = yield from Sql(read)
     if first > newest:
         # A stored message with other content is a new version, which has the place of the old version.
         written = yield from store(conversation, spoken[: newest + 1])
         return "it is a new version of a message" if written else "it has its place already"
     selected = yield from select(conversation, spoken[newest], past, suggest)
-    parent = selected.parent
     drafts = selected.explains(drafts_of([spoken[first]], other=write_value))
+    tree = yield from created_tree_of(conversation)  # The conversation may have been erased meanwhile.
 
     def write(conn: Conn) -> Placed:
         trees.lock(conn, tree)
-        active = selected.active
+        head = trees.head(conn, tree)
+        active, parent, placement, since = selected.active, selected.parent, selected.placement, began
+        if selected.chosen_in != (tree, head.epoch):  # The conversation was emptied meanwhile.
+            active, parent, placement, since = TIP, None, None, None
         if active is TIP:
-            new = {str(message.id) for message in spoken[first:]}
-            active = _tip_before(conn, tree, trees.head(conn, tree), new)
-        moved = heal.move(conn, tree, selected.moves)
+            active = _tip_before(conn, tree, head, {str(message.id) for message in spoken[first:]})
+        moved = heal.move(conn, tree, selected.moves, selected.chosen_in)
         stored = nodes.by_message(conn, tree, drafts[0].id)
         if stored is not None and stored.body != drafts[0].body:
             # A saver has stored the message as it was before an earlier node of the graph changed it.
             write_new(conn, tree, [drafts[0]._replace(placement=None)], 0, ())
-        (key,), (node,) = writer.append(conn, tree, drafts, parent)
-        placement, place = selected.placement, (node.id, node.parent_id)
+        (key,), (node,) = writer.append(conn, tree, drafts, parent, chosen_in=selected.chosen_in)
+        place = node.id, node.parent_id
         # Another writer has stored the message below the old tip.
         at_root = parent is None and _above(conn, tree, node.parent_id) is None
         if parent is not TIP and node.parent_id != parent and not at_root:
@@ -229,7 +231,7 @@ def _route(
         return Placed(spoken[first], *place, active, selected, moved)
 
     placed = yield from Sql(write, write=True)
-    if selected.turns is not None and selected.placement is not None and placed.parent_id == parent:
+    if selected.turns is not None and selected.placement is not None and placed.parent_id == selected.parent:
         selected.turns.explain(placed.node_id, selected.placement)
     yield from store(conversation, spoken[: newest + 1])
     return placed
@@ -264,6 +266,7 @@ def _past(
     `unrouted` are the positions of the human messages at the end of the list that are not routed.
     """
     head, new = trees.head(conn, tree), [str(spoken[index].id) for index in unrouted]
+    read_in = tree, head.epoch
     stored = (nodes.first_version(conn, tree, message) for message in new)
     before = min((seq for seq in stored if seq is not None), default=head.next_seq)
     end = spoken[unrouted.start - 1].id if unrouted.start else None
@@ -275,12 +278,12 @@ def _past(
         since = None if came_from is None else nodes.first_version(conn, tree, came_from)
     if since is None:
         if not lineage.rewound:
-            return None, Past(before=before)  # The run has no stored turn.
+            return None, Past(before=before, read_in=read_in)  # The run has no stored turn.
         since = 0
     hidden = run_lineage.unseen(conn, tree, lineage.thread, since)
     last = None if end is None else nodes.by_message(conn, tree, end)
     tip = _tip_before(conn, tree, head, new)
-    return since, Past(hidden, tip, None if last is None else last.seq, before)
+    return since, Past(hidden, tip, None if last is None else last.seq, before, read_in)
 
 
 def _revive(conversation: ThreadedConversation, given: Sequence[BaseMessage]) -> Flow[None]:

@@ -23,6 +23,7 @@ from langchain_threadmem.tree.append import TIP, Draft, Parent
 from langchain_threadmem.tree.conversation import Conversation, tree_of
 from langchain_threadmem.tree.node import Chances, Placement
 from langchain_threadmem.tree.run_lineage import Span
+from langchain_threadmem.tree.trees import TreeEpoch
 
 log = logging.getLogger(__package__)
 COVER = 0.98
@@ -62,6 +63,7 @@ class Selected(NamedTuple):
         preferred: The choice of the selector, if it is only suggested; `TIP` if there is none.
         turns: The turns of the conversation; `None` if the selector did not need them.
         moves: The earlier turns to move before the message is stored.
+        chosen_in: The epoch of the numbers; if the tree was emptied since, the message begins a thread.
     """
 
     parent: Parent
@@ -73,6 +75,7 @@ class Selected(NamedTuple):
     preferred: Parent = TIP
     turns: TurnIndex | None = None
     moves: Sequence[Move] = ()
+    chosen_in: TreeEpoch | None = None
 
     def explains(self, drafts: Sequence[Draft]) -> list[Draft]:
         """Drafts of a turn, with the placement on its human message."""
@@ -91,12 +94,14 @@ class Past(NamedTuple):
         end: The node in which the writer's own list ends, in place of a hidden `tip`.
         before: Number of the first node that is not before the message, for example the message itself, if a
             saver has stored it; `None` if all nodes are before it.
+        read_in: The epoch in which the numbers were read.
     """
 
     hidden: Sequence[Span] = ()
     tip: Parent = TIP
     end: int | None = None
     before: int | None = None
+    read_in: TreeEpoch | None = None
 
 
 EVERYTHING = Past()
@@ -135,13 +140,16 @@ def select(
     """
     selector, hidden = conversation.selector, past.hidden
     if conversation.is_linear and not hidden:
-        return Selected(past.tip, "continues the active thread", active=past.tip)
+        return Selected(past.tip, "continues the active thread", active=past.tip, chosen_in=past.read_in)
     tree = yield from tree_of(conversation)
     index = yield from turns(conversation.runtime, tree)
     is_unseen = isinstance(past.tip, int) and hidden and index.belongs(past.tip, hidden)
     active = past.end if is_unseen else past.tip
+    chosen_in = past.read_in or (tree, index.epoch)
     if conversation.is_linear:
-        return Selected(active, "continues the active thread", active=active, turns=index)
+        return Selected(
+            active, "continues the active thread", active=active, turns=index, chosen_in=chosen_in
+        )
     on_failure, name = conversation.on_selection_failure, conversation.name
     view = TreeView(conversation.runtime, tree, index, on_failure, name, hidden, message.name, past.before)
     ends = view.turn_ends()
@@ -156,7 +164,13 @@ def select(
         parent = _fallback(conversation, ends, error)
         view.reason, view.chances, view.failed = f"the selector failed: {error}", (), True
     selected = Selected(
-        active, "continues the active thread", None, len(ends), active, view.chances, TIP, index
+        parent=active,
+        reason="continues the active thread",
+        candidates=len(ends),
+        active=active,
+        chances=view.chances,
+        turns=index,
+        chosen_in=chosen_in,
     )
     if conversation.heal and view.revised and not (suggest or view.failed):
         selected = selected._replace(moves=moves(index, view.revised, conversation.single_tree))

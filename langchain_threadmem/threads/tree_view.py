@@ -138,14 +138,14 @@ def turns(runtime: Runtime, tree: int) -> Flow[TurnIndex]:
     index = cache.setdefault((tree,), TurnIndex)
     last, version = index.last, index.version
 
-    def read(conn: Conn) -> tuple[int, list[nodes.NodeRow], dict[int, Placement]]:
-        current = trees.head(conn, tree).version
-        start = last if current == version else 0
-        return current, nodes.since(conn, tree, start), stored_placements.since(conn, tree, start)
+    def read(conn: Conn) -> tuple[trees.Head, list[nodes.NodeRow], dict[int, Placement]]:
+        head = trees.head(conn, tree)
+        start = last if head.version == version else 0
+        return head, nodes.since(conn, tree, start), stored_placements.since(conn, tree, start)
 
-    current, rows, placements = yield from Sql(read)
-    if current != version:
-        index = TurnIndex(current)
+    head, rows, placements = yield from Sql(read)
+    if head.version != version:
+        index = TurnIndex(head.version, head.epoch)
         cache.put((tree,), index)
     index.add(nodes_of(rows), placements)
     return index

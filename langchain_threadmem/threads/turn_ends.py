@@ -110,6 +110,7 @@ class TurnIndex:
 
     Args:
         version: Version of the tree whose nodes are added.
+        epoch: Epoch of this tree.
 
     Example:
         >>> from langchain_core.messages import AIMessage, HumanMessage
@@ -119,8 +120,8 @@ class TurnIndex:
         [(2, 'Hi', 'Hello')]
     """
 
-    def __init__(self, version: int = 0) -> None:
-        self.version = version
+    def __init__(self, version: int = 0, epoch: int = 0) -> None:
+        self.version, self.epoch = version, epoch
         self.last = 0
         """Id of the newest node in the index."""
         self.speeches: list[Speech] = []
@@ -206,7 +207,7 @@ class TurnIndex:
 
         Later additions to this index do not change the copy. The cost is linear.
         """
-        copy = TurnIndex(self.version)
+        copy = TurnIndex(self.version, self.epoch)
         copy.last, copy._openings, copy._names = self.last, self._openings, self._names
         removed: set[int] = set()
         with self._lock:

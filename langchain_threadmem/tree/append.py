@@ -149,15 +149,14 @@ class NodeWriter:
         """The key and number of the parent of new nodes; both are `None` for a root.
 
         A parent that was purged after its selection is replaced by its nearest remaining ancestor, as
-        `purge` replaces it. A number above the newest one was selected before the tree was emptied, so the
-        new nodes begin a thread.
+        `purge` replaces it.
 
         Raises:
             NodeNotFoundError: The tree has no such node.
         """
         if seq is not None:
             self.flush()
-        while seq is not None and seq <= self.newest:
+        while seq is not None:
             row = self.conn.one(_BY_SEQ, self.tree, seq)
             if row is None:
                 raise NodeNotFoundError(
@@ -236,13 +235,18 @@ class _Appender(NodeWriter):
         self._system = head.system
         self._pinned = head.pinned
         self._head_changed = False
+        self._epoch: trees.TreeEpoch = tree_id, head.epoch
         self._ids: set[str] = set()  # the message ids that pending rows may have
         self._placements: list[tuple[int, str, Placement]] = []
 
-    def append(self, drafts: Sequence[Draft], parent: Parent, fresh: bool) -> Written:
+    def append(
+        self, drafts: Sequence[Draft], parent: Parent, fresh: bool, chosen_in: trees.TreeEpoch | None
+    ) -> Written:
         if parent is TIP:
             parent_key, parent_seq = self._tip, self._tip_seq
         else:
+            if chosen_in is not None and chosen_in != self._epoch:
+                parent, drafts = None, [draft._replace(placement=None) for draft in drafts]
             parent_key, parent_seq = self.under(parent)
         keys, result = [], []
         for message, role, body, created, id_, given, placement in drafts:
@@ -309,7 +313,7 @@ def _write(conn: Conn, writes: Sequence[Append]) -> list[Written]:
         appender = appenders.get(write.tree)
         if appender is None:
             appender = appenders[write.tree] = _Appender(conn, write.tree, rows)
-        written.append(appender.append(write.drafts, write.parent, write.fresh))
+        written.append(appender.append(write.drafts, write.parent, write.fresh, write.chosen_in))
     for appender in appenders.values():
         appender.flush()
         appender.settle()
@@ -327,6 +331,7 @@ class Append:
     drafts: Sequence[Draft]
     parent: Parent = TIP
     fresh: bool = False
+    chosen_in: trees.TreeEpoch | None = None
     together: ClassVar = staticmethod(_write)
 
     def __call__(self, conn: Conn) -> Written:
@@ -334,7 +339,13 @@ class Append:
 
 
 def append(
-    conn: Conn, tree_id: int, drafts: Sequence[Draft], parent: Parent = TIP, *, fresh: bool = False
+    conn: Conn,
+    tree_id: int,
+    drafts: Sequence[Draft],
+    parent: Parent = TIP,
+    *,
+    fresh: bool = False,
+    chosen_in: trees.TreeEpoch | None = None,
 ) -> Written:
     """Write messages as a chain below a node, and make the last new node the tip.
 
@@ -347,6 +358,8 @@ def append(
         drafts: The messages, in order.
         parent: Number of the parent of the first message; `None` for a new root; `TIP` for the tip.
         fresh: Whether to write a new node for each message, even if its id is stored already.
+        chosen_in: The epoch in which `parent` was chosen; if the tree was emptied since, the messages begin a
+            thread, without placements.
 
     Returns:
         The nodes of the messages.
@@ -355,7 +368,7 @@ def append(
         MessageIdConflictError: An id is stored with other content.
         NodeNotFoundError: The tree has no node with the number `parent`.
     """
-    return Append(tree_id, drafts, parent, fresh)(conn)
+    return Append(tree_id, drafts, parent, fresh, chosen_in)(conn)
 
 
 def conflict(row: NodeRow) -> MessageIdConflictError:

@@ -15,6 +15,7 @@ from langchain_threadmem.tree import placements as stored_placements
 from langchain_threadmem.tree.conversation import Conversation, node_in, tree_of
 from langchain_threadmem.tree.node import ConversationNode
 from langchain_threadmem.tree.rows import DecodedMessages, nodes_of
+from langchain_threadmem.tree.trees import TreeEpoch
 
 _TAIL = 64
 """The number of newest messages that are read first for a window."""
@@ -28,10 +29,12 @@ class ActiveThread(NamedTuple):
     Attributes:
         messages: The messages for a model.
         tip: Number of the node at the end of the thread; `None` for an empty conversation.
+        read_in: The epoch in which the thread was read.
     """
 
     messages: list[BaseMessage]
     tip: int | None
+    read_in: TreeEpoch
 
 
 def messages(conversation: Conversation) -> Flow[list[BaseMessage]]:
@@ -48,35 +51,37 @@ def active_thread(conversation: Conversation) -> Flow[ActiveThread]:
     tail = window if isinstance(window, BoundWindow) and window.reads_from_end else None
     most = _TAIL
     while True:
-        rows, tip, is_complete = yield from _active(conversation, None if tail is None else most)
+        rows, tip, is_complete, epoch = yield from _active(conversation, None if tail is None else most)
         thread = decode_stored(rows, runtime.get(DecodedMessages).bodies(), runtime.parts.read)
         if tail is None or is_complete:
-            return ActiveThread(thread if window is None else list(window(thread)), tip)
+            return ActiveThread(thread if window is None else list(window(thread)), tip, epoch)
         shown = tail.from_end(thread)
         if shown is not None:
-            return ActiveThread(shown, tip)
+            return ActiveThread(shown, tip, epoch)
         most *= _MORE
 
 
 def _active(
     conversation: Conversation, most: int | None
-) -> Flow[tuple[list[tuple[str, str, str]], int | None, bool]]:
+) -> Flow[tuple[list[tuple[str, str, str]], int | None, bool, TreeEpoch]]:
     """The active thread, or its last `most` messages, after the newest system message.
 
     Returns:
-        Ids, bodies and roles of messages; the number of the tip; whether they are all messages of the thread.
+        Ids, bodies and roles of messages; the number of the tip; whether they are all messages of the thread;
+        the epoch.
     """
     tree = conversation.tree or (yield from tree_of(conversation))
 
-    def read(conn: Conn) -> tuple[list[tuple[str, str, str]], int | None, bool]:
+    def read(conn: Conn) -> tuple[list[tuple[str, str, str]], int | None, bool, TreeEpoch]:
         head = trees.head(conn, tree)
+        epoch = tree, head.epoch
         if head.tip is None:
-            return [], None, True
+            return [], None, True, epoch
         rows = nodes.thread_messages(conn, head.tip, most)
         shown = [row[:3] for row in rows if row[2] != "system"]
         if head.system is not None and (system := nodes.by_key(conn, head.system)):
             shown.insert(0, (system.message, system.body, system.role))
-        return shown, rows[-1][3], most is None or len(rows) < most
+        return shown, rows[-1][3], most is None or len(rows) < most, epoch
 
     return (yield from Sql(read))
 

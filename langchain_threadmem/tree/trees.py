@@ -45,6 +45,8 @@ class Head(NamedTuple):
     used: float | None
 
 
+TreeEpoch = tuple[int, int]
+"""A tree and its epoch: in a later epoch, a number may name another node."""
 NO_TREE = 0
 """The id of the tree of a conversation that does not exist; its head is that of an empty tree."""
 _NO_HEAD = Head(next_seq=1, tip=None, system=None, version=0, epoch=0, pinned=False, sealed=False, used=None)

@@ -14,10 +14,18 @@ import numpy as np
 import pytest
 from chromadb.config import Settings
 from conftest import StreamCipher, WordEmbeddings
+from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.graph import END, START, MessagesState, StateGraph
 
-from langchain_threadmem import ChatMemory, MemorySystem, ThreadMemSaver, ThreadMemStore
+from langchain_threadmem import (
+    ChatMemory,
+    MemorySystem,
+    ThreadMemChatMessageHistory,
+    ThreadMemSaver,
+    ThreadMemStore,
+    create_threaded_chat,
+)
 from langchain_threadmem.checkpoints.load import SegmentCache
 from langchain_threadmem.engine.flow import run
 from langchain_threadmem.errors import (
@@ -607,29 +615,70 @@ def test_a_turn_continues_the_nearest_message_left_if_its_parent_is_erased_meanw
     assert system.verify()
 
 
-@pytest.mark.parametrize(
-    "remove",
-    [
-        lambda system: system.erase(before=datetime.now(UTC) + timedelta(days=1)),
-        lambda system: system.erase(conversation="c"),
-        lambda system: system.conversation("c").reset(),
-    ],
-    ids=["time", "conversation", "reset"],
-)
-def test_a_turn_begins_a_thread_if_its_conversation_is_emptied_while_its_parent_is_chosen(
-    system: MemorySystem, verbs: Wrap, remove: Callable[[MemorySystem], Any]
-) -> None:
-    def selector(tree: Any, message: Any) -> int | None:
-        if tree.turn_ends():
-            remove(system)
-            return 2
-        return None
+EMPTYING: dict[str, Callable[[MemorySystem], Any]] = {
+    "time": lambda system: system.erase(before=datetime.now(UTC) + timedelta(days=1)),
+    "conversation": lambda system: system.erase(conversation="c"),
+    "reset": lambda system: system.conversation("c").reset(),
+}
 
-    memory = system.conversation("c", node_selector=selector)
+
+@pytest.fixture(params=EMPTYING)
+def emptied_by(request: pytest.FixtureRequest, system: MemorySystem) -> Callable[[int], Any]:
+    """A selector of node 2, which first empties the conversation "c" and stores a number of new turns."""
+
+    def selector_of(turns: int) -> Any:
+        def select(tree: Any, message: Any) -> int | None:
+            if not tree.turn_ends():
+                return None
+            EMPTYING[request.param](system)
+            for n in range(turns):
+                system.conversation("c").append(f"question {n}", f"answer {n}")
+            return 2
+
+        return select
+
+    return selector_of
+
+
+@pytest.mark.parametrize("turns", [0, 2])
+def test_a_turn_begins_a_thread_if_its_conversation_is_emptied_while_its_parent_is_chosen(
+    system: MemorySystem, verbs: Wrap, emptied_by: Callable[[int], Any], turns: int
+) -> None:
+    memory = system.conversation("c", node_selector=emptied_by(turns))
     memory.append("a", "b")
     verbs(memory).append("c", "d")
-    assert [(node.message.content, node.parent_id) for node in memory.history] == [("c", None), ("d", 1)]
+    *_, question, answer = memory.history
+    assert (question.message.content, question.parent_id, question.id) == ("c", None, 2 * turns + 1)
+    assert (answer.message.content, answer.parent_id) == ("d", question.id)
     assert system.verify().ok
+
+
+@pytest.mark.parametrize("turns", [0, 2])
+def test_a_message_of_a_graph_begins_a_thread_if_its_conversation_is_emptied_meanwhile(
+    system: MemorySystem, invoke: Callable[..., Any], emptied_by: Callable[[int], Any], turns: int
+) -> None:
+    model = FakeListChatModel(responses=["b", "d"])
+    chat = create_threaded_chat(model, system, selector=emptied_by(turns), conversation_id="c")
+    invoke(chat, {"messages": [HumanMessage("a", id="h1")]})
+    invoke(chat, {"messages": [HumanMessage("c", id="h2")]})
+    *_, question, answer = system.conversation("c").history
+    assert (question.message.content, question.parent_id, question.id) == ("c", None, 2 * turns + 1)
+    assert (answer.message.content, answer.parent_id) == ("d", question.id)
+    assert system.verify().ok
+
+
+@pytest.mark.parametrize("turns", [0, 2])
+def test_a_turn_of_a_chat_history_begins_a_thread_if_its_conversation_is_emptied_meanwhile(
+    system: MemorySystem, turns: int
+) -> None:
+    history = ThreadMemChatMessageHistory("c", system)
+    history.add_messages([HumanMessage("a"), AIMessage("b")])
+    assert len(history.messages) == 2
+    system.conversation("c").reset()
+    for n in range(turns):
+        system.conversation("c").append(f"question {n}", f"answer {n}")
+    history.add_messages([HumanMessage("c"), AIMessage("d")])
+    assert [node.parent_id for node in system.conversation("c").history][-2:] == [None, 2 * turns + 1]
 
 
 @pytest.mark.parametrize(("purged", "expected"), [([3, 4], 2), ([1, 2, 3, 4], None)])

@@ -89,8 +89,8 @@ def moves(index: TurnIndex, revised: Mapping[int, Chances], single_tree: bool = 
     return found
 
 
-def move(conn: Conn, tree: int, wanted: Sequence[Move]) -> list[Moved]:
-    """Move turns in a write transaction.
+def move(conn: Conn, tree: int, wanted: Sequence[Move], chosen_in: trees.TreeEpoch | None) -> list[Moved]:
+    """Move turns in a write transaction, unless the tree was emptied since the moves were chosen.
 
     A turn stays if a person or another writer has changed its place, its answer or its new parent, and if it
     is in a thread to which a person has gone back.
@@ -99,6 +99,8 @@ def move(conn: Conn, tree: int, wanted: Sequence[Move]) -> list[Moved]:
         return []
     trees.lock(conn, tree)
     head = trees.head(conn, tree)
+    if chosen_in != (tree, head.epoch):
+        return []
     chosen = nodes.spans(conn, head.tip) if head.pinned and head.tip is not None else []
     moved = []
     for planned in wanted:
