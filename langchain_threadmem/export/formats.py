@@ -62,7 +62,7 @@ def export(conversation: ThreadedConversation, format: str) -> Flow[str]:
         InputError: The format is unknown.
     """
     check(format)
-    history, tip = yield from read.full_history(conversation)
+    history, tip, _ = yield from read.full_history(conversation)
     active = tip.id if tip else None
     match format:
         case "json":
@@ -135,7 +135,7 @@ def load(text: str) -> Saved:
 
 def mime_bundle(conversation: ThreadedConversation) -> Flow[dict[str, str]]:
     """The tree for Jupyter: a picture as HTML, and an outline as plain text."""
-    history, tip = yield from read.full_history(conversation)
+    history, tip, _ = yield from read.full_history(conversation)
     living = graph.living(history)
     # The classes prevent MathJax from reading text between dollar signs as formulas.
     return {

@@ -92,26 +92,23 @@ class History(NamedTuple):
     Attributes:
         history: All nodes, in the order of writing.
         tip: The node at the end of the active thread; `None` for an empty conversation.
+        read_in: The epoch in which the nodes were read.
     """
 
     history: list[ConversationNode]
     tip: ConversationNode | None
+    read_in: TreeEpoch
 
 
 def full_history(conversation: Conversation) -> Flow[History]:
     """The nodes of a conversation with their placements, and the tip."""
     tree = yield from tree_of(conversation)
-    rows, placements, key = yield from Sql(
-        lambda conn: (
-            nodes.since(conn, tree),
-            stored_placements.since(conn, tree),
-            trees.head(conn, tree).tip,
-        )
+    rows, placements, head = yield from Sql(
+        lambda conn: (nodes.since(conn, tree), stored_placements.since(conn, tree), trees.head(conn, tree))
     )
     history = nodes_of(rows, conversation.runtime.parts.read, placements)
-    return History(
-        history, next((node for row, node in zip(rows, history, strict=True) if row.key == key), None)
-    )
+    tip = next((node for row, node in zip(rows, history, strict=True) if row.key == head.tip), None)
+    return History(history, tip, (tree, head.epoch))
 
 
 def history(conversation: Conversation) -> Flow[list[ConversationNode]]:

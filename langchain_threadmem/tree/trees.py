@@ -303,6 +303,12 @@ def head(conn: Conn, tree_id: int) -> Head:
     return _NO_HEAD if tree_id == NO_TREE else head_of(conn.all(_HEAD, tree_id))
 
 
+def is_current(conn: Conn, epoch: TreeEpoch) -> bool:
+    """Whether a tree exists and was not emptied since an epoch."""
+    rows = conn.all(_HEAD, epoch[0])
+    return bool(rows) and Head(*rows[0]).epoch == epoch[1]
+
+
 def head_query(tree_id: int) -> Query:
     """The query for the head of a tree."""
     return _HEAD, (tree_id,)

@@ -71,6 +71,17 @@ def test_a_second_sort_moves_nothing(memory: ChatMemory, verbs: Wrap) -> None:
     assert memory.history == before
 
 
+def test_no_message_is_moved_in_a_conversation_that_is_emptied_while_it_is_sorted(
+    memory: ChatMemory, verbs: Wrap
+) -> None:
+    def replace_all(done: int, total: int) -> None:
+        memory.reset()
+        memory.extend([(role, f"message {n}") for n, (role, _) in enumerate(IMPORTED)])
+
+    assert verbs(memory).sort(progress=replace_all) == []
+    assert [node.parent_id for node in memory.history] == [None, *range(1, len(IMPORTED))]
+
+
 def test_turns_below_an_older_answer_move_with_its_turn(memory: ChatMemory, verbs: Wrap) -> None:
     memory.checkout(4)
     chilled = memory.append("How cold should the Riesling be?", "About ten degrees.")[0]

@@ -27,9 +27,10 @@ from langchain_threadmem.threads.selectors import OtherLanguages, TurnReader, ro
 from langchain_threadmem.threads.turn_ends import TurnEnd
 from langchain_threadmem.tree import nodes, read, revise, trees
 from langchain_threadmem.tree import placements as stored_placements
-from langchain_threadmem.tree.conversation import Conversation, tree_of
+from langchain_threadmem.tree.conversation import Conversation
 from langchain_threadmem.tree.graph import parents_first
 from langchain_threadmem.tree.node import BY_HAND, KEPT_BY_HAND, ConversationNode, Placement
+from langchain_threadmem.tree.trees import TreeEpoch
 
 SORTED = "sorted: "
 """The beginning of the reason of a message that `sort` has moved."""
@@ -80,23 +81,23 @@ def sort(
     conversation: Conversation, dry_run: bool = False, progress: Progress | None = None
 ) -> Flow[list[Move]]:
     """Move the turns of a conversation to the threads that their messages and answers show."""
-    tree = yield from tree_of(conversation)
-    spoken = _turns((yield from read.history(conversation)))
-    sorter = yield from _sorter(conversation.runtime, tree, spoken, _as_turns(spoken))
+    history, _, read_in = yield from read.full_history(conversation)
+    spoken = _turns(history)
+    sorter = yield from _sorter(conversation.runtime, read_in[0], spoken, _as_turns(spoken))
     total = len(spoken)
     for done in range(0, total, AT_ONCE):
         yield from Call(lambda: sorter.advance(AT_ONCE))
         if progress is not None:
             progress(min(done + AT_ONCE, total), total)
     planned = _plan(spoken, sorter)
-    return [move for move, _ in planned] if dry_run else (yield from _move(tree, planned))
+    return [move for move, _ in planned] if dry_run else (yield from _move(read_in, planned))
 
 
 @telemetry.observed("update_memory", telemetry.of_conversation, telemetry.nodes)
 def unsort(conversation: Conversation) -> Flow[list[Move]]:
     """Move the messages that `sort` has moved back to their places before it."""
-    tree = yield from tree_of(conversation)
-    known = {node.id: node for node in (yield from read.history(conversation))}
+    history, _, read_in = yield from read.full_history(conversation)
+    known = {node.id: node for node in history}
     before: dict[int | None, ConversationNode] = {
         node.superseded_by: node for node in known.values() if node.superseded_by is not None
     }
@@ -117,7 +118,7 @@ def unsort(conversation: Conversation) -> Flow[list[Move]]:
                 node.id, node.message, node.parent_id, parent, None, "back to its place before the sort"
             )
             planned.append((move, earlier.placement))
-    return (yield from _move(tree, planned))
+    return (yield from _move(read_in, planned))
 
 
 def _first(before: Mapping[int | None, ConversationNode], node: ConversationNode) -> ConversationNode:
@@ -240,8 +241,11 @@ def _plan(spoken: Sequence[_Spoken], sorter: Sorter) -> list[_Planned]:
     return planned
 
 
-def _move(tree: int, planned: Iterable[_Planned]) -> Flow[list[Move]]:
-    """Make moves, some in each transaction; a move whose message has changed meanwhile is omitted."""
+def _move(read_in: TreeEpoch, planned: Iterable[_Planned]) -> Flow[list[Move]]:
+    """Make moves, some in each transaction; a move whose message has changed meanwhile is omitted.
+
+    No move is made in a conversation that was emptied since it was read.
+    """
     made: list[Move] = []
     waiting = list(planned)
     while waiting:
@@ -249,7 +253,7 @@ def _move(tree: int, planned: Iterable[_Planned]) -> Flow[list[Move]]:
         before = len(made)
         for first in range(0, len(waiting), MOVED_AT_ONCE):
             several = waiting[first : first + MOVED_AT_ONCE]
-            done, put_off = yield from Sql(lambda conn: _moved(conn, tree, several), write=True)  # noqa: B023 - driven before the next turn
+            done, put_off = yield from Sql(lambda conn: _moved(conn, read_in, several), write=True)  # noqa: B023 - driven before the next turn
             made += done
             later += put_off
         # The new parent of a message may be below it until another message has moved.
@@ -257,9 +261,12 @@ def _move(tree: int, planned: Iterable[_Planned]) -> Flow[list[Move]]:
     return made
 
 
-def _moved(conn: Conn, tree: int, several: Sequence[_Planned]) -> tuple[list[Move], list[_Planned]]:
+def _moved(conn: Conn, read_in: TreeEpoch, several: Sequence[_Planned]) -> tuple[list[Move], list[_Planned]]:
     """The moves that were made in a write transaction, and those that other moves must precede."""
+    tree, _ = read_in
     trees.lock(conn, tree)
+    if not trees.is_current(conn, read_in):
+        return [], []
     done: list[Move] = []
     later: list[_Planned] = []
     for move, why in several:
