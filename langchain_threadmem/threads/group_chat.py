@@ -248,9 +248,7 @@ def choose_in_group(
         >>> choice.parent_id, choice.reason
         (1, "answers ada: 'How do I mount a disk?'")
     """
-    if turns.chat is None:
-        turns.chat = GroupChat()
-    chat, reads = turns.chat, reads or reader()
+    chat, reads = turns.derived(GroupChat), reads or reader()
     with chat.lock:
         chat.add(takewhile(lambda speech: speech.id < before, turns.speeches[len(chat) :]), reads)
         return chat.choose(turn_ends, speaker or "", text, reads)

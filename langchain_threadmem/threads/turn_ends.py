@@ -7,11 +7,11 @@ have two or more different names, a turn without an answer ends in its human mes
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from langchain_threadmem.common import forking
 from langchain_threadmem.messages.codec import text_of
@@ -22,8 +22,7 @@ from langchain_threadmem.tree.graph import parents_first
 from langchain_threadmem.tree.node import EPOCH, Chances, ConversationNode, MessageSummary, Placement
 from langchain_threadmem.tree.run_lineage import Span, within
 
-if TYPE_CHECKING:
-    from langchain_threadmem.threads.group_chat import GroupChat
+T = TypeVar("T")
 
 
 class Speech(NamedTuple):
@@ -126,8 +125,7 @@ class TurnIndex:
         """Id of the newest node in the index."""
         self.speeches: list[Speech] = []
         """The human messages and answers, parents before their children."""
-        self.chat: GroupChat | None = None
-        """The speeches as the selector has read them; `None` before the first choice in a group chat."""
+        self._derived: dict[Callable[[], Any], Any] = {}
         self._ends: dict[int, TurnEnd] = {}
         self._open: dict[int, TurnEnd] = {}
         # Human nodes without an answer, as turn ends of a group chat.
@@ -172,6 +170,18 @@ class TurnIndex:
         """Add the placement of a human node that was stored after the node, and before its answer."""
         with self._lock:
             self._placements[id_] = placement
+
+    def derived(self, make: Callable[[], T]) -> T:
+        """A value that a selector derives from the speeches, which lasts as long as the index.
+
+        Args:
+            make: The class of the value, or another function that makes it at the first call.
+        """
+        with self._lock:
+            if make not in self._derived:
+                self._derived[make] = make()
+            value: T = self._derived[make]
+            return value
 
     def is_group(self, speaker: str | None = None) -> bool:
         """Whether human messages, with one of a new speaker, have two or more different names."""
