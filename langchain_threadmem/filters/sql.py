@@ -1,4 +1,4 @@
-"""SQL expressions for filter conditions, as far as SQL can evaluate them.
+"""SQL: the part of a condition that a database can evaluate.
 
 Conditions that SQL cannot evaluate exactly like `filters.conditions` (on a key of a dictionary, a pattern, or
 the order of texts, which depends on the locale of the server) are omitted, so the caller evaluates the whole

@@ -19,7 +19,7 @@ from langchain_threadmem.engine.flow import Call, Flow, Sql
 from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import ClosedError, InputError, PersistenceError
 from langchain_threadmem.index import lexicon, watermarks
-from langchain_threadmem.index import removal as index_removal
+from langchain_threadmem.index.empty_tree import empty_tree
 from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.index.owner_index import OwnerVectors, empty
 from langchain_threadmem.index.removal import take_out
@@ -297,7 +297,7 @@ def _empty_tree(conn: Conn, owner: str, tree: int, erased: _Erased) -> None:
     """Empty a tree, and count its rows."""
     erased.keys[tree] = [row.key for row in nodes.outline(conn, tree)]
     erased.rows.update(tables.count_below(conn, tree))
-    index_removal.clear(conn, tree, owner)
+    empty_tree(conn, tree, owner)
     checkpoint_queries.clear(conn, tree)
     erased.trees.append(tree)
 

@@ -12,7 +12,7 @@ from collections.abc import Collection
 
 from sqlalchemy import bindparam, delete, func, select, update
 
-from langchain_threadmem.index import removal as index_removal
+from langchain_threadmem.index.empty_tree import empty_tree
 from langchain_threadmem.storage import node_keys
 from langchain_threadmem.storage.schema import State, choice, node, summary, tree, unit
 from langchain_threadmem.storage.statements import Conn, Statement, within
@@ -77,7 +77,7 @@ def purge(conn: Conn, owner: str, tree_id: int, keys: Collection[int]) -> None:
     """
     rows = nodes.outline(conn, tree_id)
     if all(row.key in keys for row in rows):
-        index_removal.clear(conn, tree_id, owner)
+        empty_tree(conn, tree_id, owner)
         return
     head = trees.head(conn, tree_id)
     parents = {row.seq: row.parent for row in rows}

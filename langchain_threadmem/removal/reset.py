@@ -8,8 +8,8 @@ from langchain_threadmem.checkpoints import queries as checkpoint_queries
 from langchain_threadmem.engine import telemetry
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.engine.runtime import Runtime
-from langchain_threadmem.index import removal as index_removal
 from langchain_threadmem.index import watermarks
+from langchain_threadmem.index.empty_tree import empty_tree
 from langchain_threadmem.index.removal import Removed, drop
 from langchain_threadmem.storage.schema import SUMMARIES
 from langchain_threadmem.storage.statements import Conn
@@ -52,7 +52,7 @@ def erase(runtime: Runtime, name: str, cascade: Cascade = "stale") -> Flow[None]
                 else:
                     stale_marks.mark_stale(conn, covering)
             removed.keys[tree] = [row.key for row in nodes.outline(conn, tree)]
-            index_removal.clear(conn, tree, owner)
+            empty_tree(conn, tree, owner)
             checkpoint_queries.clear(conn, tree)
         return removed
 

@@ -19,8 +19,8 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_threadmem.common.inputs import Progress
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.engine.runtime import Runtime
-from langchain_threadmem.index import removal as index_removal
 from langchain_threadmem.index import watermarks
+from langchain_threadmem.index.empty_tree import empty_tree
 from langchain_threadmem.index.removal import Removed
 from langchain_threadmem.messages.codec import decode_stored, text_of
 from langchain_threadmem.messages.roles import source_of
@@ -245,7 +245,7 @@ class Renewal:
             summary_queries.cover(conn, plan.source, plan.by, plan.seq)
         if root is None and not plan.thread:
             rows = nodes.outline(conn, plan.tree)
-            index_removal.clear(conn, plan.tree, owner)
+            empty_tree(conn, plan.tree, owner)
             return Removed({plan.tree: [row.key for row in rows]}, indexed)
         created, removed = self.condenser.created, self.condenser.removed
         texts = [AIMessage(piece.text or "", additional_kwargs={TITLE: piece.title}) for piece in created]

@@ -48,6 +48,29 @@ def test_a_folder_has_at_most_18_modules() -> None:
     assert {str(folder): number for folder, number in folders.items() if number > 18} == {}
 
 
+def _imported(path: Path) -> set[str]:
+    """The modules that a module imports."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            found.add(str(node.module))
+    return found
+
+
+def test_sql_is_in_modules_of_sql_and_in_no_flow() -> None:
+    for module, path in MODULES.items():
+        imported = _imported(path)
+        if "sqlalchemy" not in {name.partition(".")[0] for name in imported} or module.startswith("storage/"):
+            continue
+        # The folder of a memory lists the types of columns.
+        assert path.read_text(encoding="utf-8").startswith('"""SQL: ') or module == "transfer/folder.py", (
+            module
+        )
+        assert "langchain_threadmem.engine.flow" not in imported, module
+
+
 def test_a_folder_has_one_logger() -> None:
     named = {
         module: re.findall(r"getLogger\((.*)\)", path.read_text(encoding="utf-8"))

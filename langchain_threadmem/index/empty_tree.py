@@ -1,0 +1,65 @@
+"""SQL: the removal of all nodes of a tree, with everything that is derived from them."""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, BindParameter, bindparam, delete, literal_column, select, update
+
+from langchain_threadmem.index.queries import forget_words
+from langchain_threadmem.storage import node_keys
+from langchain_threadmem.storage.schema import (
+    choice,
+    digest,
+    draft,
+    embedding,
+    graft,
+    mark,
+    node,
+    profile,
+    segment,
+    summary,
+    tree,
+    unit,
+)
+from langchain_threadmem.storage.statements import Conn, Statement
+from langchain_threadmem.tree import run_lineage
+
+_TREE: BindParameter[int] = bindparam("tree", type_=BigInteger())
+_keys = node_keys.keys_of(_TREE)
+_DERIVED = tuple(
+    Statement(delete(table).where(table.c.key.in_(_keys)), "tree")
+    for table in (choice, embedding, summary, unit)
+)
+_CLEAR_PARENTS = Statement(
+    update(unit)
+    .where(unit.c.parent.in_(select(digest.c.key).where(digest.c.tree == _TREE)))
+    .values(parent=None),
+    "tree",
+)
+_OF_TREE = tuple(
+    Statement(delete(table).where(table.c.tree == _TREE), "tree") for table in (digest, draft, profile, mark)
+)
+_NODES = Statement(delete(node).where(node.c.key.in_(_keys)), "tree")
+_PLACES = tuple(Statement(delete(table).where(table.c.tree == _TREE), "tree") for table in (segment, graft))
+_RESET_TREE = Statement(
+    update(tree)
+    .where(tree.c.id == _TREE)
+    .values(
+        tip=None,
+        system=None,
+        version=tree.c.version + 1,
+        epoch=tree.c.epoch + 1,
+        used=tree.c.used * literal_column("0"),  # null stays null
+    ),
+    "tree",
+)
+
+
+def empty_tree(conn: Conn, tree_id: int, owner: str) -> None:
+    """Remove all nodes and derived data of a tree; the empty tree numbers its nodes from 1 again.
+
+    Units below its summaries are no longer below a summary.
+    """
+    forget_words(conn, tree_id, owner)
+    for statement in (_CLEAR_PARENTS, *_DERIVED, *_OF_TREE, _NODES, *_PLACES, _RESET_TREE):
+        conn.run(statement, tree_id)
+    run_lineage.clear(conn, tree_id)
