@@ -14,4 +14,4 @@ for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 _processor = Path("/proc/cpuinfo")
 if _processor.exists() and " avx512vl " in _processor.read_text():
-    os.environ.setdefault("OPENBLAS_CORETYPE", "SkylakeX")
+    os.environ["OPENBLAS_CORETYPE"] = "SkylakeX"
