@@ -31,6 +31,7 @@ from langchain_threadmem.removal import reset
 from langchain_threadmem.threads import append
 from langchain_threadmem.threads.run_selector import ThreadedConversation
 from langchain_threadmem.tree import read
+from langchain_threadmem.tree.append import TIP
 from langchain_threadmem.tree.read import ActiveThread
 
 
@@ -135,7 +136,8 @@ class ThreadMemChatMessageHistory(BaseChatMessageHistory):
             PersistenceError: The turn could not be stored. `RunnableWithMessageHistory` logs the error as a
                 warning and returns the answer; a LangGraph graph raises the error.
         """
-        yield from append.remember(self._conversation, messages, self._shown)
+        tip, read_in = (TIP, None) if self._shown is None else (self._shown.tip, self._shown.read_in)
+        yield from append.remember(self._conversation, messages, tip, read_in)
         self._shown = None
 
     aadd_messages = averb(add_messages)

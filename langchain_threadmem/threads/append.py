@@ -24,7 +24,6 @@ from langchain_threadmem.tree import nodes, trees
 from langchain_threadmem.tree.append import TIP, Append, Draft, Parent, Written
 from langchain_threadmem.tree.conversation import created_tree_of, tree_of
 from langchain_threadmem.tree.node import ConversationNode
-from langchain_threadmem.tree.read import ActiveThread
 from langchain_threadmem.tree.rows import drafts_of
 from langchain_threadmem.tree.trees import TreeEpoch
 
@@ -100,19 +99,21 @@ def _is_pair(given: Iterable[object]) -> bool:
 
 @telemetry.observed("create_memory", telemetry.of_conversation, telemetry.nodes)
 def remember(
-    conversation: ThreadedConversation, given: Sequence[BaseMessage], shown: ActiveThread | None
+    conversation: ThreadedConversation,
+    given: Sequence[BaseMessage],
+    tip: Parent,
+    read_in: TreeEpoch | None = None,
 ) -> Flow[list[ConversationNode]]:
     """Store the messages of a finished call in one write, below the parent that the selector chooses.
 
-    A linear conversation continues the thread that the call has read, if any.
+    A linear conversation continues `tip`, the end of the thread that the call has read in an epoch.
     """
     _check_several("add_messages", given)
     messages = [message for item in given for message in messages_of(item)]
     drafts = drafts_of(messages, other=conversation.runtime.parts.write)
     first = next((message for message in messages if message.type == "human"), None)
     if first is None or conversation.is_linear:
-        at_tip = (TIP, None) if shown is None else (shown.tip, shown.read_in)
-        return (yield from _write(conversation, drafts, *at_tip))
+        return (yield from _write(conversation, drafts, tip, read_in))
     return (yield from _write_selected(conversation, drafts, first))
 
 

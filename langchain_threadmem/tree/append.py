@@ -245,7 +245,7 @@ class _Appender(NodeWriter):
         if parent is TIP:
             parent_key, parent_seq = self._tip, self._tip_seq
         else:
-            if chosen_in is not None and chosen_in != self._epoch:
+            if chosen_in not in (None, trees.BEFORE_ALL, self._epoch):
                 parent, drafts = None, [draft._replace(placement=None) for draft in drafts]
             parent_key, parent_seq = self.under(parent)
         keys, result = [], []

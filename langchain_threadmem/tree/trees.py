@@ -45,10 +45,12 @@ class Head(NamedTuple):
     used: float | None
 
 
-TreeEpoch = tuple[int, int]
-"""A tree and its epoch: in a later epoch, a number may name another node."""
 NO_TREE = 0
 """The id of the tree of a conversation that does not exist; its head is that of an empty tree."""
+TreeEpoch = tuple[int, int]
+"""A tree and its epoch: in a later epoch, a number may name another node."""
+BEFORE_ALL: TreeEpoch = NO_TREE, 0
+"""The epoch of a conversation that does not exist, in which no node has a number."""
 _NO_HEAD = Head(next_seq=1, tip=None, system=None, version=0, epoch=0, pinned=False, sealed=False, used=None)
 
 _NAMED = (
