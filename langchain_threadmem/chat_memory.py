@@ -28,7 +28,7 @@ from langchain_threadmem.messages.convert import MessageInput
 from langchain_threadmem.messages.ids import check_name
 from langchain_threadmem.messages.windows import Window, bound, check_window
 from langchain_threadmem.recall import verbs as recall_verbs
-from langchain_threadmem.recall.options import Conditions, RecallOptions
+from langchain_threadmem.recall.options import Conditions, RecallOptions, check_context_depth
 from langchain_threadmem.recall.results import Recollection
 from langchain_threadmem.removal import reset
 from langchain_threadmem.summaries import verbs as summary_verbs
@@ -102,12 +102,8 @@ def check_options(**options: Unpack[ConversationOptions]) -> None:
     """
     for name in options.keys() - ConversationOptions.__annotations__.keys():
         raise TypeError(f"a conversation has no option {name!r}")
-    depth, summarizer = options.get("context_depth", 0), options.get("summarizer")
-    if not hasattr(depth, "__index__"):
-        raise InputError(f"context_depth must be a number, not {depth!r}")
-    if depth < 0:
-        raise InputError("context_depth must be non-negative")
-    if summarizer is not None:
+    check_context_depth(options.get("context_depth", 0))
+    if (summarizer := options.get("summarizer")) is not None:
         check_summarizer(summarizer)
     check_one_of("on_selection_failure", options.get("on_selection_failure", "latest"), get_args(OnFailure))
     check_cover(options.get("cover", COVER), options.get("cover_tokens", COVER_TOKENS))

@@ -19,7 +19,7 @@ from langchain_core.messages import BaseMessage
 from langchain_threadmem.catalogue import verbs as catalogue
 from langchain_threadmem.catalogue.verbs import Archived, ConversationInfo, Page
 from langchain_threadmem.chat_memory import ChatMemory, ConversationOptions
-from langchain_threadmem.common.inputs import Progress
+from langchain_threadmem.common.inputs import Progress, is_whole
 from langchain_threadmem.common.usage import Usage
 from langchain_threadmem.common.workers import Background
 from langchain_threadmem.engine.flow import Flow, Sql, arun, averb, run, verb
@@ -570,7 +570,7 @@ class MemorySystem:
             length: Number of messages; the default and the maximum are `max_context_length` of the settings.
 
         Raises:
-            InputError: `length` is negative.
+            InputError: `length` is not an integer of at least 0.
 
         Example:
             >>> from langchain_threadmem import MemorySystem
@@ -580,8 +580,8 @@ class MemorySystem:
             (['m3', 'm4'], [])
         """
         most = self.settings.max_context_length
-        if not (length is None or hasattr(length, "__index__")):
-            raise InputError(f"length={length!r} is not a number; pass the number of messages")
+        if not (length is None or is_whole(length, 0)):
+            raise InputError(f"length={length!r} is not an integer of at least 0; pass a number of messages")
         shown = most if length is None else min(length, most)
         return sessions.context(self.runtime, self._current.id, shown)
 

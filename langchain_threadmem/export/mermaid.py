@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import NamedTuple, TypedDict, Unpack
 
+from langchain_threadmem.common.inputs import is_whole
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.export.layout import Layout
 from langchain_threadmem.messages.display import content_of
@@ -184,7 +185,7 @@ def _drawn(
         "max_edges": max_edges,
     }
     for name, limit in numbers.items():
-        if limit is not None and (not hasattr(limit, "__index__") or limit < 0):
+        if limit is not None and not is_whole(limit, 0):
             raise InputError(f"{name} is {limit!r}; use an integer of 0 or more")
     layout = Layout(nodes)
     # By node id: the id of the nearest shown node among the node and its ancestors.

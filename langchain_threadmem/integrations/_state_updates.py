@@ -11,7 +11,7 @@ from langgraph.config import get_config
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.runtime import get_runtime
 
-from langchain_threadmem.common.inputs import check_one_of, is_number
+from langchain_threadmem.common.inputs import check_one_of, is_number, is_whole
 from langchain_threadmem.engine.flow import Call, Flow
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.recall.options import Scope
@@ -66,7 +66,7 @@ def check_recall(recall: int, scope: Scope, min_similarity: float) -> None:
         InputError: `recall` is not an integer of at least 0, `scope` is unknown, or `min_similarity` is not a
             number.
     """
-    if not hasattr(recall, "__index__") or recall < 0:
+    if not is_whole(recall, 0):
         raise InputError(
             f"recall={recall!r} is not an integer of at least 0; pass the number of messages, 0 for none"
         )

@@ -131,13 +131,7 @@ def add(
 
 
 def context(runtime: Runtime, session: str | None, length: int) -> Flow[list[MemoryUnit]]:
-    """The last messages of a session, oldest first.
-
-    Raises:
-        InputError: `length` is negative.
-    """
-    if length < 0:
-        raise InputError(f"length={length!r} is negative; pass a number of messages")
+    """The last messages of a session, oldest first."""
     owner = runtime.owner
     yield from runtime.get(Visits).settle()
 

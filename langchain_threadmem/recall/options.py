@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol, TypedDict, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from langchain_threadmem.common.inputs import check_one_of, zoned
+from langchain_threadmem.common.inputs import check_one_of, is_number, is_whole, zoned
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.filters.conditions import Condition, FieldFilter, Kind, parse
 from langchain_threadmem.messages.roles import TYPES
@@ -105,7 +105,7 @@ class RecallOptions:
     wait: bool | None = None
 
     def __post_init__(self) -> None:
-        if not _is_whole(self.n_results) or self.n_results < 0:
+        if not is_whole(self.n_results, 0):
             raise InputError(
                 f"n_results={self.n_results!r} is not an integer of at least 0; pass a number of messages"
             )
@@ -127,7 +127,7 @@ class RecallOptions:
             raise InputError(
                 f"half_life={self.half_life!r} is not a positive timedelta; pass timedelta(days=30)"
             )
-        if self.max_tokens is not None and not (_is_whole(self.max_tokens) and self.max_tokens > 0):
+        if self.max_tokens is not None and not is_whole(self.max_tokens, 1):
             raise InputError(
                 f"max_tokens={self.max_tokens!r} is not a positive integer; pass a number of tokens"
             )
@@ -193,14 +193,22 @@ class RecallOptions:
         return allowed
 
 
+def check_context_depth(depth: object) -> None:
+    """Refuse a number of ancestors that is not an integer of at least 0.
+
+    Raises:
+        InputError: The number is not an integer, or is negative.
+    """
+    if not is_number(depth) or not isinstance(depth, int):
+        raise InputError(f"context_depth must be an integer, not {depth!r}; pass a number of ancestors")
+    if depth < 0:
+        raise InputError("context_depth must be non-negative")
+
+
 def _ranks(rank: object) -> frozenset[int]:
     if rank is None:
         return RANKS
     ranks: list[Any] = list(rank) if isinstance(rank, Iterable) else [rank]
-    if not ranks or any(not _is_whole(rank) or rank not in RANKS for rank in ranks):
+    if not ranks or any(not is_whole(rank, 0) or rank not in RANKS for rank in ranks):
         raise InputError(f"rank={rank!r} is not 0, 1, 2 or several of these; pass None for all")
     return frozenset(ranks)
-
-
-def _is_whole(value: object) -> bool:
-    return hasattr(value, "__index__") and not isinstance(value, bool)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from langchain_threadmem.common.inputs import is_whole
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import InputError, UnitNotFoundError
@@ -40,7 +41,7 @@ def unfold(
         UnitNotFoundError: No unit has the id.
         InputError: `levels` is negative, or messages of several sessions have the id.
     """
-    if levels is not None and (not hasattr(levels, "__index__") or levels < 0):
+    if levels is not None and not is_whole(levels, 0):
         raise InputError(
             f"levels={levels!r} is not an integer of at least 0; pass a number of levels, or None for all"
         )

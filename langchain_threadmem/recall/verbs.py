@@ -19,7 +19,7 @@ from langchain_threadmem.errors import InputError
 from langchain_threadmem.index.embed import EmbeddingQueue
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.messages.tool_pairs import RESULT, start_of_results
-from langchain_threadmem.recall.options import RecallOptions
+from langchain_threadmem.recall.options import RecallOptions, check_context_depth
 from langchain_threadmem.recall.packing import packed
 from langchain_threadmem.recall.recollections import recollections, threads_of
 from langchain_threadmem.recall.results import Hits, Recollection
@@ -147,11 +147,10 @@ def depth_of(conversation: Conversation, context_depth: int | None) -> int:
     """The number of ancestors, by default the conversation's.
 
     Raises:
-        InputError: The number is negative.
+        InputError: The number is not an integer of at least 0.
     """
     depth = conversation.context_depth if context_depth is None else context_depth
-    if not hasattr(depth, "__index__") or depth < 0:
-        raise InputError(f"context_depth must be non-negative, not {depth!r}")
+    check_context_depth(depth)
     return depth
 
 

@@ -12,6 +12,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from langchain_threadmem.common.inputs import is_whole
 from langchain_threadmem.engine.flow import Call, Flow, Sql
 from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import InputError, ThreadMemError
@@ -69,7 +70,7 @@ def forget(
         scorer: The importance of units; `None` for the default order (see `removal.scores`).
     """
     count_to_forget(0, percentage)
-    if max_units is not None and (not hasattr(max_units, "__index__") or max_units < 0):
+    if max_units is not None and not is_whole(max_units, 0):
         raise InputError(f"max_units={max_units!r} is not a number of units; pass an integer of at least 0")
     if scorer is not None and not callable(scorer):
         raise InputError(f"scorer={scorer!r} is not a function of candidates; use those of removal.scores")

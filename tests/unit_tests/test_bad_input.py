@@ -301,7 +301,7 @@ def test_what_is_no_embedding_model_is_refused_when_it_is_passed(model: Any) -> 
         ({"window": 3}, r"3 is not a window; pass MessageWindow"),
         ({"summarizer": 3}, "3 is not a summarizer"),
         ({"system": 3}, "system is a MemorySystem, not 3"),
-        ({"context_depth": "5"}, "context_depth must be a number, not '5'"),
+        ({"context_depth": "5"}, "context_depth must be an integer, not '5'"),
     ],
     ids=str,
 )
