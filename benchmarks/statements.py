@@ -41,9 +41,9 @@ SUBJECTS = ("bread", "taxes", "tomatoes", "marathon", "violin", "chess")
 BUDGETS = {
     "append": 2,
     "append, semantic selector": 18,
-    "recall": 15,
-    "retrieve": 16,
-    "put": 6,
+    "recall": 12,
+    "retrieve": 13,
+    "put": 4,
     "get_tuple": 4,
     "place": 24,
     "edit": 20,

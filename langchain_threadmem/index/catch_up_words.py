@@ -45,8 +45,8 @@ def documents_of(runtime: Runtime, rows: list[nodes.NodeRow]) -> list[tuple[int,
 
 def catch_up_words(runtime: Runtime, tree: int) -> Flow[None]:
     """Add the new messages of a conversation to the lexicon."""
-    lexicon_name = runtime.get(Indexes).lexicon
-    if (yield from Sql(lambda conn: is_behind(conn, tree, lexicon_name))):
+    name = runtime.get(Indexes).lexicon
+    if (yield from Sql(lambda conn: watermarks.missing_in(conn, name, [tree]))):
         while (yield from Sql(lambda conn: _add_words(conn, runtime, [tree]), write=True)):
             pass
 
@@ -89,10 +89,10 @@ def _new_documents(
     """
     name, after = runtime.get(Indexes).lexicon, {tree: watermark.seq for tree, watermark in at.items()}
     rows = nodes.after_marks(conn, name, after, most)
-    absent = memory.absent_among(conn, [row.key for _, row in rows]) if rows else set()
-    present = [(tree, row) for tree, row in rows if row.key not in absent]
-    documents = documents_of(runtime, [row for _, row in present])
-    return rows, [(tree, *document) for (tree, _), document in zip(present, documents, strict=True)]
+    present = memory.present_among(conn, [row.key for _, row in rows]) if rows else set()
+    new = [(tree, row) for tree, row in rows if row.key in present]
+    documents = documents_of(runtime, [row for _, row in new])
+    return rows, [(tree, *document) for (tree, _), document in zip(new, documents, strict=True)]
 
 
 def catch_up_owner_words(runtime: Runtime) -> Flow[None]:
@@ -113,8 +113,3 @@ def words_of_new_messages(conn: Conn, runtime: Runtime) -> Iterator[tuple[int, S
         at = {tree: state.watermark for tree, state in watermarks.of_trees(conn, name, piece).items()}
         for tree, key, document in _new_documents(conn, runtime, at, nodes.EVERYTHING)[1]:
             yield tree, document_queries.entry_of(key, document.terms, document.speaker).words
-
-
-def is_behind(conn: Conn, tree: int, name: str) -> bool:
-    """Whether a tree has messages above the watermark of an index."""
-    return watermarks.get(conn, tree, name).seq < trees.head(conn, tree).next_seq - 1

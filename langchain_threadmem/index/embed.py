@@ -27,7 +27,7 @@ from langchain_threadmem.index import watermarks
 from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.index.vector_index import ExactIndex
 from langchain_threadmem.index.vectors import Vectors
-from langchain_threadmem.index.watermarks import Watermark
+from langchain_threadmem.index.watermarks import Reached, Watermark
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.messages.roles import source_of
 from langchain_threadmem.messages.tool_pairs import text_of_calls, with_calls
@@ -183,9 +183,11 @@ def vectors_of(runtime: Runtime, tree: int) -> Flow[ExactIndex | None]:
     cache = runtime.get(ConversationVectors).values
 
     def news(conn: Conn) -> tuple[int, Vectors]:
-        epoch = trees.head(conn, tree).epoch
-        cached = cache.get((tree, epoch, model))
-        return epoch, embedded(conn, tree, model, cached.last if cached else 0)
+        # Without a state the conversation has no messages, or was erased meanwhile.
+        state = watermarks.of_trees(conn, watermarks.embeddings_of(model), [tree]).get(tree, Reached())
+        cached = cache.get((tree, state.epoch, model))
+        last = cached.last if cached else 0
+        return state.epoch, embedded(conn, tree, model, last, state.watermark.seq)
 
     epoch, vectors = yield from Sql(news)
     index = cache.setdefault((tree, epoch, model), ExactIndex)
@@ -297,11 +299,11 @@ def _missing(conn: Conn, runtime: Runtime, chosen: Sequence[int], most: int) -> 
         return None
     keys = [row.key for _, row in rows]
     done = {key for key, model_of in embeddings.models_of(conn, keys) if model_of == model}
-    done |= memory.absent_among(conn, keys)
+    present = memory.present_among(conn, keys)
     new = [
         (tree, row, node)
         for (tree, row), node in zip(rows, nodes_of([row for _, row in rows]), strict=True)
-        if row.key not in done and is_recallable(node)
+        if row.key in present and row.key not in done and is_recallable(node)
     ]
     role_of = {(tree, row.seq): row.role for tree, row in read}
     calls = _calls_of(
@@ -385,9 +387,8 @@ def _embedded_text(
     )
 
 
-def embedded(conn: Conn, tree: int, model: str, since: int, most: int = EVERYTHING) -> Vectors:
-    """The vectors of a tree up to its watermark; a moved node above the watermark may have a vector."""
-    end = watermarks.get(conn, tree, watermarks.embeddings_of(model)).seq
+def embedded(conn: Conn, tree: int, model: str, since: int, end: int, most: int = EVERYTHING) -> Vectors:
+    """The vectors of a tree up to a watermark; a moved node above the watermark may have a vector."""
     news = embeddings.since(conn, tree, model, since, most)
     upto = int(np.searchsorted(news.seqs, end, side="right"))
     return Vectors(news.keys[:upto], news.seqs[:upto], news.matrix[:upto])
@@ -412,8 +413,7 @@ def _embed(runtime: Runtime, batch: _Batch) -> Flow[None]:
             if tree in at and at[tree].epoch == part.epoch and at[tree].watermark.seq < part.last
         }
         # Single messages may have been forgotten or purged meanwhile.
-        present = {row.key for row in nodes.by_keys(conn, batch.keys)}
-        present -= memory.absent_among(conn, batch.keys)
+        present = memory.present_among(conn, batch.keys)
         rows = [n for n, tree in enumerate(of_tree) if tree in reached and batch.keys[n] in present]
         embeddings.put(conn, model, [batch.keys[n] for n in rows], vectors[rows])
         watermarks.put(conn, name, reached)

@@ -161,7 +161,7 @@ def _exact_of_owner(runtime: Runtime) -> Flow[ExactIndex]:
         new_trees = [tree for tree in current if tree not in before]
         # Trees with new vectors are read one by one; there are at most as many as new messages.
         parts = [
-            embedded(conn, tree, model, old.watermark.seq)
+            embedded(conn, tree, model, old.watermark.seq, current[tree].watermark.seq)
             for tree, old in before.items()
             if old.watermark.seq < current[tree].watermark.seq
         ]
@@ -202,7 +202,7 @@ def _add_vectors(runtime: Runtime, index: VectorIndex, chosen: Sequence[int]) ->
         if len(at) > 1:
             return at, ends, *embeddings.after_marks(conn, model, upper, name, list(at))
         for tree, state in at.items():
-            news = embedded(conn, tree, model, state.watermark.seq, ADDED_AT_ONCE)
+            news = embedded(conn, tree, model, state.watermark.seq, ends[tree], ADDED_AT_ONCE)
             return at, ends, news, [tree] * len(news.keys)
         return at, ends, NONE, []
 

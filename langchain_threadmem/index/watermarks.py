@@ -34,8 +34,8 @@ class Watermark(NamedTuple):
 class Reached(NamedTuple):
     """The watermark of an index in a tree, and the epoch of the tree."""
 
-    epoch: int
-    watermark: Watermark
+    epoch: int = 0
+    watermark: Watermark = Watermark()
 
 
 _GET = Statement(

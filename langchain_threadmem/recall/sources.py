@@ -19,7 +19,7 @@ from langchain_threadmem.engine.flow import Call, Flow, Sql
 from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.index import queries as document_queries
 from langchain_threadmem.index import vectors, watermarks
-from langchain_threadmem.index.catch_up_words import catch_up_words, is_behind
+from langchain_threadmem.index.catch_up_words import catch_up_words
 from langchain_threadmem.index.embed import embed, embed_tree, vectors_of
 from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.index.owner_index import catch_up_owner
@@ -121,7 +121,7 @@ def is_outdated(conn: Conn, runtime: Runtime, tree: int | None, options: RecallO
         return False
     if tree is None:
         return bool(watermarks.missing(conn, runtime.owner, lexicon))
-    return any(is_behind(conn, searched, lexicon) for searched in _searched(conn, tree, options))
+    return bool(watermarks.missing_in(conn, lexicon, _searched(conn, tree, options)))
 
 
 def _searched(conn: Conn, tree: int, options: RecallOptions) -> list[int]:

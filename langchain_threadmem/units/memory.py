@@ -15,6 +15,7 @@ from langchain_threadmem.filters.sql import Columns, where
 from langchain_threadmem.storage import node_keys
 from langchain_threadmem.storage.schema import digest, memory, node, recallable, segment, tree, unit
 from langchain_threadmem.storage.statements import ZERO, Conn, Statement, within
+from langchain_threadmem.tree.nodes import STORED
 from langchain_threadmem.units import queries as unit_queries
 
 OF_OWNER = and_(tree.c.owner == bindparam("owner"), recallable)
@@ -38,8 +39,11 @@ _ABSENT = Statement(
     ),
     *("tree", "seq"),
 )
-_ABSENT_AMONG = Statement(
-    select(unit.c.key).where(within(unit.c.key, "keys"), unit.c.forgotten.is_not(None)), "keys"
+_PRESENT_AMONG = Statement(
+    select(node.c.key)
+    .outerjoin(unit, unit.c.key == node.c.key)
+    .where(within(node.c.key, "keys"), STORED, unit.c.forgotten.is_(None)),
+    "keys",
 )
 _PLACES = Statement(
     select(node.c.tree, node.c.seq, node.c.key).where(within(node.c.key, "keys")).order_by(node.c.key), "keys"
@@ -151,9 +155,9 @@ def absent(conn: Conn, tree_id: int, seq: int = 0) -> set[int]:
     return {row[0] for row in conn.all(_ABSENT, tree_id, seq)}
 
 
-def absent_among(conn: Conn, keys: Sequence[int]) -> set[int]:
-    """The keys of the given nodes that were forgotten."""
-    return {row[0] for row in conn.all(_ABSENT_AMONG, json.dumps(keys))}
+def present_among(conn: Conn, keys: Sequence[int]) -> set[int]:
+    """The keys of the given nodes that exist and were neither purged nor forgotten."""
+    return {row[0] for row in conn.all(_PRESENT_AMONG, json.dumps(keys))}
 
 
 def places(conn: Conn, keys: Sequence[int]) -> list[Place]:
