@@ -562,7 +562,7 @@ class ChatMemory:
             >>> len(memory)
             0
         """
-        return reset.reset(self._conversation)
+        return reset.erase(self._runtime, self.conversation_id)
 
     areset = averb(reset)
 

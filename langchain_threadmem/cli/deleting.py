@@ -15,12 +15,11 @@ from langchain_threadmem.cli.arguments import (
     print_error,
     print_json,
 )
+from langchain_threadmem.common.inputs import time_of
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.messages.text import plural, visible
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from langchain_threadmem.memory_system import MemorySystem
     from langchain_threadmem.removal.erase import Receipt
 
@@ -115,7 +114,9 @@ def _erase(options: argparse.Namespace) -> int:
         raise InputError(
             "name the data to erase: a conversation, --before TIME or both, or --everything alone"
         )
-    before = None if options.before is None else _time(options.before)
+    before = time_of(options.before)
+    if before is None and options.before is not None:
+        raise InputError(f"--before {options.before!r} is not a time; write 2026-01-31 or 2026-01-31T18:00")
     with open_memory(options) as system:
         if options.conversation is not None and not _has_trees(system, options.conversation):
             conversation_of(system, options.conversation)  # Raises an error that lists conversations.
@@ -168,15 +169,6 @@ def _print_receipt(receipt: Receipt, database: str) -> None:
 def _print_unscrubbed(reasons: Sequence[str]) -> None:
     for reason in reasons:
         print(f"bytes may be left in {visible(reason)}")
-
-
-def _time(text: str) -> datetime:
-    from datetime import datetime
-
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError:
-        raise InputError(f"--before {text!r} is not a time; write 2026-01-31 or 2026-01-31T18:00") from None
 
 
 def _confirmed(options: argparse.Namespace, question: str) -> bool:

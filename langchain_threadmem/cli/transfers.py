@@ -173,13 +173,14 @@ def _convert(options: argparse.Namespace) -> None:
 
 
 def _backup(options: argparse.Namespace) -> int:
+    from langchain_threadmem.statistics.verbs import bytes_of
     from langchain_threadmem.storage.urls import sqlite_file, without_password
     from langchain_threadmem.transfer.backup import backup
 
     with progress_bar("backup") as update:
         problems = backup(options.db, options.target, lambda table, done, total: update(done, total, table))
     target, file = without_password(options.target), sqlite_file(options.target)
-    size = None if file is None else _size(file)
+    size = None if file is None else bytes_of(file)
     if options.json:
         print_json({"ok": not problems, "target": target, "bytes": size, "problems": problems})
         return 1 if problems else 0
@@ -187,8 +188,3 @@ def _backup(options: argparse.Namespace) -> int:
     for problem in problems:
         print(f"  {visible(problem)}")
     return 1 if problems else 0
-
-
-def _size(path: Path) -> int:
-    files = path.rglob("*") if path.is_dir() else [path]
-    return sum(file.stat().st_size for file in files if file.is_file())

@@ -86,8 +86,9 @@ def ask(
     """
     chat: Any = chat_model(model)
     prompt = list(messages)
-    structured = _structured(chat, schema)
-    if structured is None:
+    try:
+        structured = chat.with_structured_output(schema, include_raw=True)
+    except NotImplementedError:  # LangChain's error for a model with neither tools nor a JSON mode.
         structured = chat
         prompt.append(HumanMessage(_INSTRUCTION + json.dumps(schema.model_json_schema())))
     config = run_config(run_name, conversation)
@@ -108,13 +109,6 @@ def _tokens(answer: Any) -> Mapping[str, Any] | None:
 
 
 _INSTRUCTION = "Answer with one JSON object and nothing else, of this schema: "
-
-
-def _structured(model: Any, schema: type[S]) -> Any:
-    try:
-        return model.with_structured_output(schema, include_raw=True)
-    except NotImplementedError:  # LangChain's error for a model with neither tools nor a JSON mode.
-        return None
 
 
 def _parsed(answer: Any, schema: type[S]) -> S:

@@ -40,7 +40,9 @@ class Run(Mapping[str, Any]):
     """
 
     def __init__(self, config: Mapping[str, Any] | None = None) -> None:
-        outer = _current_config()
+        from langchain_core.runnables.config import var_child_runnable_config
+
+        outer: Mapping[str, Any] = var_child_runnable_config.get() or {}
         self.configurable: Mapping[str, Any] = {
             **(outer.get("configurable") or {}),
             **((config or {}).get("configurable") or {}),
@@ -140,10 +142,3 @@ _NEXT = (
     "pass context={...} or config={'configurable': {...}} with the owner to the run, or use "
     "system.for_owner(name) outside of a run"
 )
-
-
-def _current_config() -> Mapping[str, Any]:
-    """The configuration of the run that the caller is part of; empty outside of a run."""
-    from langchain_core.runnables.config import var_child_runnable_config
-
-    return var_child_runnable_config.get() or {}

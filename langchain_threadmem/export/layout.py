@@ -47,7 +47,9 @@ class Layout:
         active: Id of the tip of the active thread, if it is to be marked.
 
     Attributes:
-        nodes: The nodes by id.
+        nodes: The nodes, in the order of their ids.
+        by_id: The nodes by id.
+        children: The children of each node, by its id; of `None` the roots.
         order: The nodes with each parent before its children.
         roots: The nodes without a parent.
         size: Number of nodes of the subtree below and including a node, by node id.
@@ -76,20 +78,20 @@ class Layout:
         ]
         graph.validate(forest)
         self.nodes = sorted(forest, key=lambda node: node.id)
-        self._by_id = {node.id: node for node in self.nodes}
-        self.order = [self._by_id[node_id] for node_id in graph.orderly(self._by_id, self._by_id)]
-        self._children: dict[int | None, list[ConversationNode]] = defaultdict(list)
+        self.by_id = {node.id: node for node in self.nodes}
+        self.order = [self.by_id[node_id] for node_id in graph.orderly(self.by_id, self.by_id)]
+        self.children: dict[int | None, list[ConversationNode]] = defaultdict(list)
         for node in self.nodes:
-            self._children[node.parent_id].append(node)
-        self.roots = self._children[None]
+            self.children[node.parent_id].append(node)
+        self.roots = self.children[None]
         self.size: dict[int, int] = {}
         for node in reversed(self.order):
-            self.size[node.id] = 1 + sum(self.size[child.id] for child in self._children[node.id])
-        if active is not None and active not in self._by_id:
+            self.size[node.id] = 1 + sum(self.size[child.id] for child in self.children[node.id])
+        if active is not None and active not in self.by_id:
             raise NodeNotFoundError(
                 f"there is no node {active!r} to mark as active; use the id of a drawn node"
             )
-        self.current = set() if active is None else {node.id for node in graph.path(self._by_id, active)}
+        self.current = set() if active is None else {node.id for node in graph.path(self.by_id, active)}
         self._find_strands()
 
     @property
@@ -99,7 +101,7 @@ class Layout:
 
     def fork(self, node: ConversationNode) -> tuple[list[ConversationNode], ConversationNode | None]:
         """The children of a node that are indented, and the child that is not, if any."""
-        children = self._children[node.id]
+        children = self.children[node.id]
         descendants = self.size[node.id] - 1
         main = next((child for child in children if 2 * self.size[child.id] > descendants), None)
         return [child for child in children if child is not main], main
@@ -125,7 +127,7 @@ class Layout:
             'Feed sourdough starter'
         """
         # The first node may be a system message.
-        opening = [node, *self._children[node.id][:1]]
+        opening = [node, *self.children[node.id][:1]]
         model_title = next(
             (item.placement.title for item in opening if item.placement and item.placement.title), None
         )
@@ -169,7 +171,7 @@ class Layout:
 
     def parent(self, node: ConversationNode) -> ConversationNode | None:
         """The parent of a node; `None` for a root."""
-        return None if node.parent_id is None else self._by_id[node.parent_id]
+        return None if node.parent_id is None else self.by_id[node.parent_id]
 
     def _find_strands(self) -> None:
         depth: dict[int | None, int] = {None: 0}
@@ -177,7 +179,7 @@ class Layout:
             depth[node.id] = depth[node.parent_id] + 1
         live = [leaf for leaf in graph.leaves(self.nodes) if leaf.parent_id or leaf.message.type != "system"]
         tips = {node.id: node for node in live}
-        tips |= {node.id: node for node in self.nodes if not self._children[node.id]}
+        tips |= {node.id: node for node in self.nodes if not self.children[node.id]}
         self.threads = len(live)
         self.strands: list[Strand] = []
         self.strand_of: dict[int, int] = {}

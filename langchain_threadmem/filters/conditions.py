@@ -30,7 +30,7 @@ from operator import ge, gt, le, lt
 from typing import Any
 
 from langchain_threadmem.common.cache import cache_of_texts
-from langchain_threadmem.common.inputs import time_of
+from langchain_threadmem.common.inputs import time_of, value_in
 from langchain_threadmem.errors import InputError
 
 
@@ -286,7 +286,7 @@ def _operand(kind: Kind, key: object, operand: object) -> Any:
 def _at(record: object, path: tuple[str, ...]) -> object:
     """The value of a field or of a key below it; `None` if it does not exist."""
     name, *steps = path
-    value = record.get(name) if isinstance(record, Mapping) else getattr(record, name, None)
+    value = value_in(record, name)
     for step in steps:
         value = value.get(step) if isinstance(value, Mapping) else None
     return value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from langchain_threadmem.engine.flow import Call, Flow
@@ -58,9 +58,9 @@ class Removed(NamedTuple):
     indexed: bool
 
 
-def drop(runtime: Runtime, removed: Removed, trees: Iterable[int] = ()) -> Flow[None]:
+def drop(runtime: Runtime, removed: Removed) -> Flow[None]:
     """Drop removed nodes from the caches and from the vector index."""
-    runtime.drop(removed.keys, trees)
+    runtime.drop(removed.keys)
     keys = [key for tree_keys in removed.keys.values() for key in tree_keys]
     if removed.indexed and keys:
         index = yield from Call(runtime.get(Indexes).index)

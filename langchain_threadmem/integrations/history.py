@@ -145,7 +145,7 @@ class ThreadMemChatMessageHistory(BaseChatMessageHistory):
     @verb
     def clear(self) -> Flow[None]:
         """Remove every message of this conversation."""
-        yield from reset.reset(self._conversation)
+        yield from reset.erase(self._runtime, self._session_id)
         self._shown = None
 
     aclear = averb(clear)

@@ -141,7 +141,7 @@ def recall_tool(
         options = RecallOptions(k, scope=chosen_scope)
         hits = yield from recall_verbs.recall(conversation._conversation, query, options, 0)
         block = fenced([recalled(hit) for hit in hits]) or "Nothing was said about it."
-        return block + (yield from _not_searched(_runtime(memory), chosen_scope))
+        return block + (yield from _not_searched(memory._runtime, chosen_scope))
 
     return _tool(memory, owner, find, _Query, name, description)
 
@@ -390,11 +390,11 @@ def _tool(
     # resolve an annotation that is a string, so this module does not postpone their evaluation.
     def call(runtime: ToolRuntime[Any, Any] = None, **values: Any) -> str:  # type: ignore[assignment]
         owned = memory_of_run(memory, owner, ensure_config())
-        return run(_answer(flow(owned, runtime, **values)), _runtime(owned))
+        return run(_answer(flow(owned, runtime, **values)), owned._runtime)
 
     async def acall(runtime: ToolRuntime[Any, Any] = None, **values: Any) -> str:  # type: ignore[assignment]
         owned = memory_of_run(memory, owner, ensure_config())
-        return await arun(_answer(flow(owned, runtime, **values)), _runtime(owned))
+        return await arun(_answer(flow(owned, runtime, **values)), owned._runtime)
 
     return StructuredTool.from_function(
         call,
@@ -413,10 +413,6 @@ def _answer(flow: Flow[str]) -> Flow[str]:
         return (yield from flow)
     except (InputError, NotFoundError) as error:
         raise ToolException(str(error)) from error
-
-
-def _runtime(memory: Memory) -> Runtime:
-    return memory.runtime if isinstance(memory, MemorySystem) else memory._conversation.runtime
 
 
 def _not_searched(runtime: Runtime, scope: Scope) -> Flow[str]:
@@ -447,7 +443,7 @@ def _existing(memory: Memory, only: str | None, given: str | None) -> Flow[ChatM
     if only is not None and name != only:
         raise InputError(f"the tool serves the conversation {only!r} alone, not {name!r}")
     check_name("a conversation", name)
-    owner = _runtime(memory).owner
+    owner = memory._runtime.owner
     if (yield from Sql(lambda conn: trees.find(conn, owner, name))) is None:
         raise SessionNotFoundError(f"there is no conversation {name!r}; pass one that is shown in memory")
     return memory if isinstance(memory, ChatMemory) else memory.conversation(name)

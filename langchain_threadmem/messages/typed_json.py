@@ -228,7 +228,8 @@ def tag(value: Any, path: str, other: Writer | None = None) -> Any:
     if kind is dict:
         if TAG not in value and all(type(key) is str for key in value):
             return {key: tag(item, f"{path}.{key}", other) for key, item in value.items()}
-        return {TAG: "dict", "v": _pairs(value.items(), path, other)}
+        pairs = [[tag(key, path, other), tag(item, f"{path}.{key}", other)] for key, item in value.items()]
+        return {TAG: "dict", "v": pairs}
     if kind in (tuple, set, frozenset):
         return {TAG: kind.__name__, "v": [tag(item, f"{path}[{n}]", other) for n, item in enumerate(value)]}
     if kind in _WRITERS:
@@ -241,10 +242,6 @@ def tag(value: Any, path: str, other: Writer | None = None) -> Any:
         f"cannot store {value!r:.200} ({kind.__name__}) at {path!r} exactly; "
         "replace it by text, numbers, lists or dictionaries"
     )
-
-
-def _pairs(pairs: Iterable[tuple[Any, Any]], path: str, other: Writer | None) -> list[list[Any]]:
-    return [[tag(key, path, other), tag(item, f"{path}.{key}", other)] for key, item in pairs]
 
 
 def untag(value: Any, other: Reader | None = None) -> Any:

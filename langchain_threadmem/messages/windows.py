@@ -29,7 +29,7 @@ from typing import Any, Literal, Protocol, cast
 
 from langchain_core.messages import BaseMessage, SystemMessage
 
-from langchain_threadmem.common.inputs import is_whole
+from langchain_threadmem.common.inputs import check_one_of, is_whole
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.messages.tokens import count_tokens
 from langchain_threadmem.messages.tool_pairs import cuts, exchanges
@@ -69,8 +69,7 @@ class LimitedWindow(ABC):
         strict_tool_pairs: bool,
         compat: Compat,
     ) -> None:
-        if compat not in (None, "langchain4j"):
-            raise InputError(f"compat={compat!r} is not one of None, 'langchain4j'")
+        check_one_of("compat", compat, (None, "langchain4j"))
         self._limit = limit
         self._name = name
         self._keep_system_first = keep_system_first

@@ -16,15 +16,9 @@ from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.summaries import queries as summary_queries
 from langchain_threadmem.summaries.queries import delete_summaries
 from langchain_threadmem.tree import nodes, stale_marks, trees
-from langchain_threadmem.tree.conversation import Conversation
 
 Cascade = Literal["stale", "delete"]
 """The fate of the summaries above an emptied conversation."""
-
-
-def reset(conversation: Conversation) -> Flow[None]:
-    """Remove every message of the conversation, with its words, its vectors and its checkpoints."""
-    yield from erase(conversation.runtime, conversation.name)
 
 
 @telemetry.observed("delete_memory", telemetry.of_name)

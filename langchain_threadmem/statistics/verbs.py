@@ -78,7 +78,8 @@ def statistics(runtime: Runtime) -> Flow[Statistics]:
 
     counted, bias, owners, size, (table_bytes, estimated) = yield from Sql(read)
     path, directory = runtime.database.path, runtime.get(Indexes).settings.directory
-    files, index_bytes = yield from Call(lambda: (_files(path), _below(directory)))
+    log = None if path is None else path.with_name(f"{path.name}-wal")
+    files, index_bytes = yield from Call(lambda: (bytes_of(path) + bytes_of(log), bytes_of(directory)))
     return Statistics(
         runtime.owner,
         *counted,
@@ -88,13 +89,7 @@ def statistics(runtime: Runtime) -> Flow[Statistics]:
     )
 
 
-def _files(path: Path | None) -> int:
-    """The bytes of an SQLite file and its write-ahead log; 0 for other databases."""
-    files = [] if path is None else [path, path.with_name(f"{path.name}-wal")]
-    return sum(file.stat().st_size for file in files if file.exists())
-
-
-def _below(directory: Path | None) -> int:
-    """The bytes of the files in a directory."""
-    found = [] if directory is None else directory.rglob("*")
+def bytes_of(path: Path | None) -> int:
+    """The bytes of a file, or of the files in a directory; 0 if there is none."""
+    found = [] if path is None else path.rglob("*") if path.is_dir() else [path]
     return sum(file.stat().st_size for file in found if file.is_file())

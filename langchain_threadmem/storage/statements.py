@@ -169,15 +169,18 @@ def refused(error: UnicodeEncodeError | OverflowError) -> InputError:
     return InputError("a number is outside of -2**63 to 2**63 - 1, the integers that a database can store")
 
 
-def insert_of(table: Table, *, replace: bool = False, only: ColumnElement[bool] | None = None) -> Statement:
-    """An INSERT of all columns of a table, in the order of its definition.
+def insert_of(
+    table: Table, *names: str, replace: bool = False, only: ColumnElement[bool] | None = None
+) -> Statement:
+    """An INSERT of columns of a table.
 
     Args:
         table: The table.
-        replace: Whether to overwrite a row with the same primary key.
+        *names: The columns; by default all, in the order of the definition.
+        replace: Whether to overwrite these columns of a row with the same primary key.
         only: The condition of the rows that may be overwritten; other rows are not changed.
     """
-    names = [column.name for column in table.columns]
+    names = names or tuple(column.name for column in table.columns)
     # ON CONFLICT has the same syntax in both databases, so the construct of one dialect serves both.
     element = postgresql.insert(table).values({name: bindparam(name) for name in names})
     if replace:

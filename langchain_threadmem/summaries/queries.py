@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from sqlalchemy import BigInteger, bindparam, func, literal_column, select, update
 from sqlalchemy import delete as sql_delete
-from sqlalchemy.dialects.postgresql import insert
 
 from langchain_threadmem.errors import EncryptionError
 from langchain_threadmem.index import watermarks
@@ -64,12 +63,7 @@ _INSERT = insert_of(digest)
 _RENAME = Statement(
     update(digest).where(digest.c.key == bindparam("key")).values(id=bindparam("id")), "id", "key"
 )
-_put_parent = insert(unit).values(key=bindparam("key"), parent=bindparam("parent", type_=BigInteger()))
-_PUT_PARENT = Statement(
-    _put_parent.on_conflict_do_update(index_elements=["key"], set_={"parent": _put_parent.excluded.parent}),
-    "key",
-    "parent",
-)
+_PUT_PARENT = insert_of(unit, "key", "parent", replace=True)
 _ABOVE = Statement(select(unit.c.parent).where(unit.c.key == bindparam("key")), "key")
 _INHERIT = Statement(
     # A summary that replaces another inherits its parent, its visits and its protection.

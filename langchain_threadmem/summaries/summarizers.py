@@ -131,19 +131,11 @@ class LLMSummarizer:
 
     def summarize(self, message: BaseMessage) -> MessageSummary | None:
         """The summary, or `None` and a logged warning if the model failed."""
-        try:
-            return run(self.flow(message, Usage()), bare())
-        except Exception as error:
-            _warn(message, error)
-            return None
+        return run(summary_of(self, message, Usage(), ""), bare())
 
     async def asummarize(self, message: BaseMessage) -> MessageSummary | None:
         """Async `summarize`."""
-        try:
-            return await arun(self.flow(message, Usage()), bare())
-        except Exception as error:
-            _warn(message, error)
-            return None
+        return await arun(summary_of(self, message, Usage(), ""), bare())
 
 
 _INSTRUCTION = """\

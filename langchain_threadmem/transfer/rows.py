@@ -10,8 +10,8 @@ Derived data is omitted: the lexicon, and the watermarks of indexes outside of t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
 from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from sqlalchemy import bindparam, select, update
@@ -158,7 +158,7 @@ def _rows_below(conn: Conn, ids: IdMap, kind: Id, id: int) -> Iterator[tuple[Mem
     for entry in COPIED_TABLES:
         if entry.under is kind:
             rows = [ids.mapped(entry, row) for row in _rows(conn, entry, id)]
-            yield entry, sorted(rows, key=partial(_sort_key, entry))
+            yield entry, sorted(rows, key=itemgetter(*entry.table.primary_key.columns.keys()))
 
 
 def _rows(conn: Conn, entry: MemoryTable, under: object) -> list[Row]:
@@ -167,11 +167,6 @@ def _rows(conn: Conn, entry: MemoryTable, under: object) -> list[Row]:
     if entry.table is schema.mark:
         return [row for row in rows if row["name"].startswith(_COPIED_WATERMARKS)]
     return sorted(rows, key=lambda row: row["id"]) if "id" in entry.ids else rows
-
-
-def _sort_key(entry: MemoryTable, row: Row) -> tuple[Any, ...]:
-    """The sort key of a row, independent of the database."""
-    return tuple(row[column.name] for column in entry.table.primary_key)
 
 
 def load(conn: Conn, rows: Iterable[tuple[MemoryTable, Row]], on_batch: Callable[[int], None]) -> None:

@@ -19,14 +19,13 @@ from sqlalchemy import (
     select,
     union_all,
 )
-from sqlalchemy.dialects.postgresql import insert
 
 from langchain_threadmem.messages.codec import decode_stored, text_of
 from langchain_threadmem.messages.ids import number_in
 from langchain_threadmem.messages.roles import source_of
 from langchain_threadmem.storage import node_keys
 from langchain_threadmem.storage.schema import State, digest, node, recallable, tree, unit
-from langchain_threadmem.storage.statements import ONE, ZERO, Conn, Statement, within
+from langchain_threadmem.storage.statements import ONE, ZERO, Conn, Statement, insert_of, within
 from langchain_threadmem.tree.graph import parents_first
 from langchain_threadmem.units.unit import SUMMARY_SOURCE, MemoryUnit
 
@@ -184,13 +183,7 @@ _MESSAGE_NAMED = Statement(
     "session",
     "number",
 )
-_protect = insert(unit).values(key=bindparam("key"), never_delete=1)
-_PROTECT = Statement(
-    _protect.on_conflict_do_update(
-        index_elements=["key"], set_={"never_delete": _protect.excluded.never_delete}
-    ),
-    "key",
-)
+_PROTECT = insert_of(unit, "key", "never_delete", replace=True)
 
 
 def by_keys(conn: Conn, owner: str, keys: Iterable[int]) -> list[UnitRow]:
@@ -242,7 +235,7 @@ def messages_named(conn: Conn, owner: str, name: str, session: str = "") -> list
 
 def protect(conn: Conn, key: int) -> None:
     """Exempt a unit from forgetting."""
-    conn.run(_PROTECT, key)
+    conn.run(_PROTECT, key, 1)
 
 
 TITLE = "title"

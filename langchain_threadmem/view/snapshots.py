@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from heapq import heapify, heappop, heappush
@@ -173,16 +172,12 @@ def rows_of(layout: Layout) -> list[ConversationNode]:
         >>> [node.id for node in rows_of(Layout(nodes))]
         [1, 3, 2]
     """
-    by_id = {node.id: node for node in layout.nodes}
-    below: dict[int | None, list[ConversationNode]] = defaultdict(list)
-    for node in layout.nodes:
-        below[node.parent_id].append(node)
-    waiting = [(node.timestamp, node.id) for node in below[None]]
+    waiting = [(node.timestamp, node.id) for node in layout.roots]
     heapify(waiting)
     rows = []
     while waiting:
         _, node_id = heappop(waiting)
-        rows.append(by_id[node_id])
-        for child in below[node_id]:
+        rows.append(layout.by_id[node_id])
+        for child in layout.children[node_id]:
             heappush(waiting, (child.timestamp, child.id))
     return rows

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
 from collections import OrderedDict
-from statistics import median
 from typing import Any
 
 import numpy as np
@@ -183,33 +181,16 @@ def test_it_equals_a_plain_list(capacity: int, steps: list[tuple[str, int]]) -> 
             memory.add(key, f"text {key}")
 
 
-def test_a_search_of_200_takes_less_than_a_millisecond() -> None:
+def test_a_full_memory_finds_the_nearest_vector_and_the_rarest_word() -> None:
     rows = np.random.default_rng(7).standard_normal((200, 384)).astype(np.float32)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     memory = ShortTermMemory[int, str](200)
     for number in range(200):
-        memory.add(number, f"text {number}")
-    memory.fill(dict(enumerate(rows)))
-    taken = []
-    for number in range(50):
-        begun = time.perf_counter()
-        assert memory.search(rows[number], 5, (0.75, None))[0].key == number
-        taken.append(time.perf_counter() - begun)
-    assert median(taken) < 1e-3
-
-
-def test_words_of_200_are_compared_in_less_than_a_millisecond() -> None:
-    memory = ShortTermMemory[int, str](200)
-    for number in range(200):
         memory.add(number, f"rye bread number {number} needs some {number + 7} hours of rest")
-    question = asked("Which bread rests 77 hours?")
-    memory.match(question, 5, gist)
-    taken = []
-    for _ in range(50):
-        begun = time.perf_counter()
-        assert memory.match(question, 5, gist)[0].key == 70
-        taken.append(time.perf_counter() - begun)
-    assert median(taken) < 1e-3
+    memory.fill(dict(enumerate(rows)))
+    for number in range(50):
+        assert memory.search(rows[number], 5, (0.75, None))[0].key == number
+    assert memory.match(asked("Which bread rests 77 hours?"), 5, gist)[0].key == 70
 
 
 def test_words_that_were_dropped_are_found_no_more() -> None:
