@@ -9,7 +9,7 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 demo: .venv/demo.done  ## play a conversation through a semantic memory
 	$(BIN)/threadmem demo $(FILE)
 
-test: lint types unit  ## everything that CI runs
+test: lint types unit  ## formats, rules, layers, types and all tests
 
 lint: .venv/dev.done
 	$(BIN)/ruff format --check .
@@ -38,7 +38,7 @@ GROUP ?= build/group_model.npz
 RECALL ?= build/weights.py
 FROM := $(if $(DATA),--data $(DATA)) --cache build/vectors.npz
 
-fit: build/fit-0.npz build/neutral.npz  ## the weights of the selector and of recall, from their sources; takes some hours
+fit: build/fit-0.npz build/neutral.npz  ## the weights of the selector and of recall, from their sources; takes about an hour on two cores
 	PYTHONHASHSEED=0 $(BIN)/python -m training.fit_selection combine build/fit-0.npz --neutral build/neutral.npz --out $(MODEL)
 	$(BIN)/python -m training.fit_selection measure $(MODEL) $(FROM)
 	PYTHONHASHSEED=0 $(BIN)/python -m training.fit_irc $(if $(DATA),--data $(DATA)) --out $(GROUP)
@@ -53,7 +53,7 @@ build/neutral.npz: | .venv/training.done
 	mkdir -p build
 	PYTHONHASHSEED=0 $(BIN)/python -m training.neutral fit --out $@ $(if $(DATA),--data $(DATA)) --cache build/multilingual.npz
 
-soak: .venv/dev.done  ## 50,000 turns from 8 threads and 2 processes
+soak: .venv/dev.done  ## 50,000 turns from 2 processes of 8 threads each
 	$(BIN)/python benchmarks/soak.py
 
 .venv/pip.done:

@@ -124,7 +124,8 @@ class ChatMemory:
     Several threads and processes may use the same conversation at once.
 
     Args:
-        node_selector: Selects the answer that a human message continues; by default the last answer.
+        node_selector: Selects the answer that a human message continues; by default a message continues the
+            last message.
         summarizer: Writes the summaries of `summarize`.
         context_depth: Number of ancestors of a hit that `retrieve` and `recall` return by default.
         window: The part of the thread that `messages` returns: a `MessageWindow`, a `TokenWindow`, or a

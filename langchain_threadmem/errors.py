@@ -20,6 +20,7 @@ ThreadMemError
 │   ├── EncryptionError                  a key is missing or wrong, or data is not encrypted
 │   ├── LostDatabaseError                the database file was deleted or replaced while open
 │   ├── NewerDatabaseError               a newer version of the package wrote the database
+│   ├── OlderDatabaseError               a read-only database has the schema of an older version
 │   └── ClosedError                      a database is used after `close()`
 └── DriverError                          a flow is written or run wrongly
 ```
@@ -109,6 +110,10 @@ class LostDatabaseError(PersistenceError):
 
 class NewerDatabaseError(PersistenceError):
     """The database was written by a newer version of the package."""
+
+
+class OlderDatabaseError(PersistenceError):
+    """A read-only database has the schema of an older version of the package, and is not migrated."""
 
 
 class ClosedError(PersistenceError):

@@ -1,4 +1,4 @@
-"""threadbench: a benchmark of thread selection in chats about several matters.
+"""threadbench: a benchmark of thread selection in chats about several topics.
 
 `README.md` in this folder describes the data, the protocol and the results. This module limits numeric
 libraries to one thread before any of them is imported, so that figures can be reproduced.

@@ -24,7 +24,7 @@ from training.corpus import (
 Split = Literal["test", "train"]
 SPLITS: tuple[Split, ...] = get_args(Split)
 SINGLE = "single"
-"""The group of conversations about one matter, which a selector should not divide."""
+"""The group of conversations about one topic, which a selector should not divide."""
 LANGUAGES = "languages"
 """The group of translated conversations."""
 

@@ -98,7 +98,7 @@ class Result:
 
     @property
     def several(self) -> list[str]:
-        """The groups of conversations about several matters."""
+        """The groups of conversations about several topics."""
         return [group for group in self.groups if group != SINGLE]
 
     def as_json(self) -> dict[str, Any]:

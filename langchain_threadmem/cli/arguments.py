@@ -15,7 +15,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias
 
-from langchain_threadmem.errors import InputError
+from langchain_threadmem.errors import InputError, OlderDatabaseError
 from langchain_threadmem.messages.text import listed, one_line
 
 if TYPE_CHECKING:
@@ -151,6 +151,7 @@ def open_memory(
 
     Raises:
         InputError: The database does not exist, or has no memory of the owner.
+        OlderDatabaseError: The database has an older schema, and the memory is opened read-only.
     """
     from langchain_threadmem.memory_system import MemorySystem
     from langchain_threadmem.removal import tables
@@ -164,7 +165,13 @@ def open_memory(
             f"there is no database file {str(file)!r}; pass another file with --db; `threadmem demo` and "
             "`threadmem import` create a database"
         )
-    with closing(open_database(options.db, read_only=True)) as opened:
+    try:
+        database = open_database(options.db, read_only=True)
+    except OlderDatabaseError:
+        if read_only:
+            raise
+        database = open_database(options.db)  # Migrates the database.
+    with closing(database) as opened:
         if not opened.row_security:  # With row-level security the role cannot see the owners.
             opened.read(
                 lambda conn: rows.check_owner_exists(conn, options.owner) if tables.owners(conn) else None

@@ -76,7 +76,7 @@ class ThreadMemRetriever(BaseRetriever):
     By default the owner of `memory`.
     """
 
-    model_config = ConfigDict(arbitrary_types_allowed=True)
+    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
     @classmethod
     def from_conn_string(

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from sqlalchemy import func, select
 from sqlalchemy.schema import CreateIndex, CreateTable
 
-from langchain_threadmem.errors import InputError, NewerDatabaseError, PersistenceError
+from langchain_threadmem.errors import InputError, NewerDatabaseError, OlderDatabaseError, PersistenceError
 from langchain_threadmem.messages.text import listed
 from langchain_threadmem.storage import checksums, schema
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of
@@ -66,7 +66,7 @@ def check(conn: Conn, name: str) -> None:
     Raises:
         InputError: The database is not a memory.
         NewerDatabaseError: A newer version of this package wrote the database.
-        PersistenceError: The database has an older schema and must be migrated first.
+        OlderDatabaseError: The database has an older schema and must be migrated first.
     """
     tables = [row[0] for row in conn.all(_TABLES)]
     if schema.migration.name not in tables:
@@ -76,9 +76,9 @@ def check(conn: Conn, name: str) -> None:
         )
     version = _version(conn)
     if version < MIGRATIONS[-1].number:
-        raise PersistenceError(
+        raise OlderDatabaseError(
             f"{name} has schema {version!r} and is read-only, so it is not migrated to schema "
-            f"{MIGRATIONS[-1].number}; open it once with MemorySystem to migrate it"
+            f"{MIGRATIONS[-1].number}; open it once with MemorySystem, or run `threadmem reindex` on it"
         )
 
 

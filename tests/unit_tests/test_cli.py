@@ -25,6 +25,7 @@ from langchain_threadmem.cli.demo import turns_of
 from langchain_threadmem.cli.main import main
 from langchain_threadmem.errors import PersistenceError
 from langchain_threadmem.export.json import parse_conversation
+from langchain_threadmem.storage.migrations import MIGRATIONS
 
 ROOT = Path(__file__).parents[2]
 CHAT = [
@@ -434,6 +435,16 @@ def test_looking_at_a_memory_does_not_change_its_file(database: str, command: li
     assert main(put(command, database)) == 0
     assert Path(database).read_bytes() == before
     assert not list(Path.cwd().glob(f"{database}-*"))
+
+
+def test_a_command_that_writes_migrates_an_older_database_and_others_name_it(
+    database: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("DELETE FROM threadmem_migration WHERE number > ?", (MIGRATIONS[0].number,))
+    assert "run `threadmem reindex`" in refusal(capsys, "list", database)
+    assert main(["reindex", database]) == 0
+    assert main(["list", database]) == 0
 
 
 @pytest.mark.postgres

@@ -46,6 +46,11 @@ def test_a_call_may_ask_for_another_number(travel: ChatMemory, invoke: Invoke) -
         invoke(retriever, "visa", k=-1)
 
 
+def test_an_unknown_option_is_refused_by_name(travel: ChatMemory) -> None:
+    with pytest.raises(ValueError, match="speaker"):
+        ThreadMemRetriever(memory=travel, speaker="Ada")
+
+
 def test_documents_carry_text_and_source(travel: ChatMemory, invoke: Invoke) -> None:
     found: Document = invoke(ThreadMemRetriever(memory=travel, k=1), "visa Japan")[0]
     assert found.page_content == "The visa for Japan"
