@@ -6,19 +6,9 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import bindparam, exists, literal_column, select
+from sqlalchemy import bindparam, select
 
-from langchain_threadmem.checkpoints.placing import (
-    Element,
-    New,
-    Place,
-    Planned,
-    Use,
-    best,
-    live_of,
-    plan,
-    plan_list,
-)
+from langchain_threadmem.checkpoints.placing import Element, New, Place, Planned, Use, best, live_of, plan
 from langchain_threadmem.checkpoints.values import EncodedMessage
 from langchain_threadmem.messages.codec import decode_stored, is_unreadable
 from langchain_threadmem.messages.ids import number_in
@@ -26,7 +16,7 @@ from langchain_threadmem.messages.tool_pairs import RESULT, follows_call
 from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS, State, node
 from langchain_threadmem.storage.statements import Conn, Query, Statement
 from langchain_threadmem.tree import grafts, nodes, superseding, trees
-from langchain_threadmem.tree.append import NodeWriter
+from langchain_threadmem.tree.append import TAKEN, NodeWriter
 
 
 class Location(NamedTuple):
@@ -94,15 +84,9 @@ _PLACES, _PLACES_BY_NUMBER = (
         strict=True,
     )
 )
-_next = node.alias("following")
 _STATE = Statement(
-    select(
-        *node.c["message", "role", "state", "seq"],
-        exists().where(_next.c.key == node.c.key + literal_column("1")),
-    ).where(node.c.key == bindparam("key")),
-    "key",
+    select(*node.c["message", "role", "state", "seq"], TAKEN).where(node.c.key == bindparam("key")), "key"
 )
-_NODE = Statement(select(node.c.seq).where(node.c.key == bindparam("key")), "key")
 
 
 def find(conn: Conn, tree_id: int, messages: Sequence[EncodedMessage]) -> list[Location | None]:
@@ -127,10 +111,10 @@ def places_from(
     if not places:
         return [None] * len(messages)
     if len({message.id for message in messages}) < len(messages):
-        same = ([row.place for row in places.get(m.id, ()) if row.place.content == m.body] for m in messages)
+        same = ([place for place in places.get(m.id, ()) if place.content == m.body] for m in messages)
         return [None if place is None else _location(place) for place in map(best, same)]
-    place_of = {row.place.key: row.place for rows in places.values() for row in rows}
-    steps = plan_list(_elements(messages), _places_by_id(places), None)
+    place_of = {place.key: place for stored in places.values() for place in stored}
+    steps = plan(_elements(messages), places, None).steps
     keys = [step.copies if isinstance(step, New) else step.key for step in steps]
     return [None if key is None else _location(place_of[key]) for key in keys]
 
@@ -188,13 +172,13 @@ def place(
         rows_read = placement_rows(iter(conn.each(*placement_queries(tree_id, messages, after))))
     head = rows_read.head
     places = _places(conn, rows_read.places, messages)
-    rows_by_key = {row.place.key: row for rows in places.values() for row in rows}
-    seqs = {key: row.seq for key, row in rows_by_key.items()}
+    place_of = {place.key: place for stored in places.values() for place in stored}
+    seqs = {key: place.seq for key, place in place_of.items()}
     home = _home(conn, tree_id, after, seqs, rows_read.after) if messages else None
     elements = _elements(messages, _result_positions(conn, tree_id, messages, places, after))
     planned = plan(
         elements,
-        _places_by_id(places),
+        places,
         head.tip,
         after=after,
         home=home,
@@ -211,7 +195,7 @@ def place(
     locations: list[Location] = []
     for step, message in zip(planned.steps, messages, strict=True):
         if isinstance(step, Use):
-            locations.append(_location(rows_by_key[step.key].place))
+            locations.append(_location(place_of[step.key]))
             continue
         parent = locations[step.parent.index].key if isinstance(step.parent, Planned) else step.parent
         if isinstance(step, New):
@@ -222,14 +206,13 @@ def place(
             is_version = isinstance(parent_step, New) and not parent_step.beside
             is_answer = is_version and message.role not in ("human", "system")
             writer.graft(step.key, parent, is_answer=is_answer)
-            locations.append(_location(rows_by_key[step.key].place))
+            locations.append(_location(place_of[step.key]))
     locations += ending[1:]
     writer.supersede_answers_to_old_versions({location.key for location in locations})
     end = next((location.key for location in reversed(locations) if not location.aside), after)
     head = writer.finish(head.tip if end is None else end)
     former = any(
-        isinstance(step, Use) and rows_by_key[step.key].place.state == State.SUPERSEDED
-        for step in planned.steps
+        isinstance(step, Use) and place_of[step.key].state == State.SUPERSEDED for step in planned.steps
     )
     return StoredList(locations, planned.shared, former), head
 
@@ -267,15 +250,7 @@ class _ListWriter:
             original = nodes.by_keys(self._conn, [new.copies])[0]
             created, by = original.created, original.superseded_by or original.seq
         key = self._nodes.add(
-            parent,
-            under,
-            message.id,
-            message.role,
-            message.body,
-            created,
-            int(new.state),
-            by,
-            separate=aside,
+            parent, under, message.id, message.role, message.body, created, int(new.state), by, separate=aside
         )
         self._seqs[key] = number
         self._new.append(key)
@@ -320,9 +295,9 @@ class _ListWriter:
 
     def _seq(self, key: int) -> int:
         if key not in self._seqs:
-            row = self._conn.one(_NODE, key)
+            row = self._conn.one(_STATE, key)
             assert row is not None, f"node {key} is missing"
-            self._seqs[key] = row[0]
+            self._seqs[key] = row[3]
         return self._seqs[key]
 
     def finish(self, tip: int | None) -> trees.Head:
@@ -341,16 +316,11 @@ class _ListWriter:
         return after
 
 
-class _PlaceRow(NamedTuple):
-    place: Place
-    seq: int
-
-
 def _places(
     conn: Conn, rows: Sequence[tuple[Any, ...]], messages: Sequence[EncodedMessage]
-) -> dict[str, list[_PlaceRow]]:
+) -> dict[str, list[Place]]:
     unread = {message.id: message.body for message in messages if is_unreadable(message.body)}
-    places: dict[str, list[_PlaceRow]] = {}
+    places: dict[str, list[Place]] = {}
     for key, written, parent, message, body, state, seq in rows:
         if message in unread:  # The list contains a placeholder for a stored message that cannot be read.
             body = unread[message]
@@ -358,8 +328,8 @@ def _places(
             body = conn.seal.open_body(message, "", body)
         former = None if parent in (None, written) else written
         current_parent = written if former is None else parent
-        place = Place(key, current_parent, message, body, State(state), former)
-        places.setdefault(message, []).append(_PlaceRow(place, seq))
+        place = Place(key, current_parent, message, body, State(state), former, seq)
+        places.setdefault(message, []).append(place)
     return places
 
 
@@ -381,7 +351,8 @@ def _home(
             return key if home is None else home
         if role == "system" and home is not None:
             return home  # A new version of a system message makes no new versions of the messages after it.
-        places = [row.place for row in _places_of(conn, tree_id, EncodedMessage(message, "", role))]
+        listed = [EncodedMessage(message, "", role)]
+        places = _places(conn, conn.each(places_query(tree_id, listed))[0], listed)[message]
         own = next(place for place in places if place.key == key)
         live = live_of(place for place in places if place.content == own.content)
         if live is None:
@@ -390,18 +361,10 @@ def _home(
     return home
 
 
-def _places_of(conn: Conn, tree_id: int, message: EncodedMessage) -> list[_PlaceRow]:
-    return _places(conn, conn.each(places_query(tree_id, [message]))[0], [message])[message.id]
-
-
 def _encoded(conn: Conn, locations: Sequence[Location]) -> list[EncodedMessage]:
     row_of = {row.key: row for row in nodes.by_keys(conn, [place.key for place in locations])}
     rows = [row_of[place.key] for place in locations]
     return [EncodedMessage(row.message, row.body, row.role) for row in rows]
-
-
-def _places_by_id(places: dict[str, list[_PlaceRow]]) -> dict[str, list[Place]]:
-    return {message: [row.place for row in rows] for message, rows in places.items()}
 
 
 def _elements(messages: Sequence[EncodedMessage], results: Collection[int] = ()) -> list[Element]:

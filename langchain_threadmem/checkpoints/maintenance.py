@@ -74,9 +74,7 @@ def _delete(archive: Archive, conn: Conn, tree: int, rows: Sequence[CheckpointRo
 
 
 def _beginning(
-    archive: Archive,
-    rows: Sequence[CheckpointRow],
-    all_rows: Mapping[tuple[str, bytes], CheckpointRow],
+    archive: Archive, rows: Sequence[CheckpointRow], all_rows: Mapping[tuple[str, bytes], CheckpointRow]
 ) -> float:
     """A time before which no message of a run was stored, in seconds since 1970."""
     first = min(rows, key=lambda row: (bool(row.ns), row.id))

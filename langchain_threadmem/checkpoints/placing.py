@@ -70,6 +70,7 @@ class Place:
         content: As in `Element`.
         state: Live, superseded or aside.
         former: Key of the node that it was written under, if it was moved.
+        seq: Number of the node, which has no effect on the rule.
     """
 
     key: int
@@ -78,6 +79,7 @@ class Place:
     content: Hashable
     state: State = State.LIVE
     former: int | None = None
+    seq: int = 0
 
     @property
     def written(self) -> int | None:
@@ -129,47 +131,11 @@ class New:
 Step = Use | Follow | New
 
 
-def plan_list(
-    elements: Sequence[Element],
-    places: Mapping[str, Sequence[Place]],
-    tip: int | None,
-    *,
-    after: int | None = None,
-    home: int | None = None,
-) -> list[Step]:
-    """Decide the place of each message of a list.
-
-    Args:
-        elements: The list, or its end if `after` is given; each message id once.
-        places: All stored nodes of each message id in the list; ids without nodes may be missing.
-        tip: Key of the parent of a new message without a predecessor in the list.
-        after: Key of the nearest node before `elements` that is not an aside, if the list begins with stored
-            nodes that are not in `elements`.
-        home: Key of the home of `after`; `None` if `after` is part of a former version.
-
-    Returns:
-        One step for each element; apply the steps in order.
-
-    Raises:
-        InputError: A message id occurs twice.
-
-    The cost is linear in the number of elements and places.
-
-    Example:
-        >>> hello = Place(key=1, parent=None, message_id="h1", content="Hello")
-        >>> plan_list([Element("h1", "Hello"), Element("a1", "Hi!")], {"h1": [hello]}, tip=1)
-        [Use(key=1), New(parent=1, state=<State.LIVE: 0>, supersedes=None, copies=None, beside=False)]
-        >>> plan_list([Element("h1", "Good day")], {"h1": [hello]}, tip=1)
-        [New(parent=None, state=<State.LIVE: 0>, supersedes=1, copies=None, beside=False)]
-    """
-    return plan(elements, places, tip, after=after, home=home).steps
-
-
 class Plan(NamedTuple):
     """The places of the messages of a list.
 
     Attributes:
-        steps: One step for each element.
+        steps: One step for each element; apply the steps in order.
         shared: Index of the first message of the end that the list, a former version, shares with the current
             version; `None` if they share no end.
     """
@@ -187,9 +153,28 @@ def plan(
     home: int | None = None,
     is_before: Callable[[int], bool] = lambda key: False,
 ) -> Plan:
-    """The result of `plan_list`, and the end that a former version shares with the current version.
+    """Decide the place of each message of a list.
 
-    `is_before` tells whether the stored nodes before `elements` contain the node with a key.
+    Args:
+        elements: The list, or its end if `after` is given; each message id once.
+        places: All stored nodes of each message id in the list; ids without nodes may be missing.
+        tip: Key of the parent of a new message without a predecessor in the list.
+        after: Key of the nearest node before `elements` that is not an aside, if the list begins with stored
+            nodes that are not in `elements`.
+        home: Key of the home of `after`; `None` if `after` is part of a former version.
+        is_before: Whether the stored nodes before `elements` contain the node with a key.
+
+    Raises:
+        InputError: A message id occurs twice.
+
+    The cost is linear in the number of elements and places.
+
+    Example:
+        >>> hello = Place(key=1, parent=None, message_id="h1", content="Hello")
+        >>> plan([Element("h1", "Hello"), Element("a1", "Hi!")], {"h1": [hello]}, tip=1).steps
+        [Use(key=1), New(parent=1, state=<State.LIVE: 0>, supersedes=None, copies=None, beside=False)]
+        >>> plan([Element("h1", "Good day")], {"h1": [hello]}, tip=1).steps
+        [New(parent=None, state=<State.LIVE: 0>, supersedes=1, copies=None, beside=False)]
     """
     _check_duplicates(elements)
     last_stored = _last_stored(elements, places)

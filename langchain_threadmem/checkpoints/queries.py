@@ -141,15 +141,13 @@ _SCOPES = Statement(
     select(tree.c.scope, tree.c.id)
     .where(tree.c.owner == bindparam("owner"), tree.c.conversation == bindparam("conversation"))
     .order_by(tree.c.id),
-    "owner",
-    "conversation",
+    *("owner", "conversation"),
 )
 _OF_RUN = Statement(
     select(checkpoint)
     .join(tree, tree.c.id == checkpoint.c.tree)
     .where(checkpoint.c.run == bindparam("run"), tree.c.owner == bindparam("owner")),
-    "run",
-    "owner",
+    *("run", "owner"),
 )
 _OWNERS_OF_RUN = Statement(
     select(tree.c.owner)
@@ -205,8 +203,7 @@ _DELETE_BLOBS = Statement(
 _DATA_OF_KIND = tuple(
     Statement(
         select(table.c.data).where(table.c.tree == bindparam("tree"), table.c.kind == bindparam("kind")),
-        "tree",
-        "kind",
+        *("tree", "kind"),
     )
     for table in (blob, write)
 )
@@ -379,10 +376,7 @@ def as_put_rows(rows: Sequence[tuple[Any, ...]], checkpoint_id: bytes, parent: b
 
 
 def put_blobs(
-    conn: Conn,
-    tree_id: int,
-    values: Sequence[tuple[str, bytes]],
-    last: int | None = None,
+    conn: Conn, tree_id: int, values: Sequence[tuple[str, bytes]], last: int | None = None
 ) -> list[int]:
     """Store values and return the numbers of their blobs.
 

@@ -18,6 +18,7 @@ from langchain_threadmem.storage.schema import POSITION_BITS, State, node, segme
 from langchain_threadmem.storage.statements import Conn, Query, Statement
 from langchain_threadmem.tree import nodes
 from langchain_threadmem.tree.nodes import MessageRow
+from langchain_threadmem.tree.run_lineage import joined
 
 Range = tuple[int, int]
 """First and last key of consecutive nodes of a segment."""
@@ -63,9 +64,7 @@ class Reader:
             with suppress(PersistenceError):  # `rows` will raise the error
                 self._path(conn, span)
         ranges = self.ranges(conn, [span for span in spans if span in self._ranges])
-        segments = {
-            number: list(part) for number, part in groupby(ranges, lambda range_: range_[0] >> POSITION_BITS)
-        }
+        segments = {number: list(part) for number, part in groupby(ranges, _segment)}
         cached = {number: _usable(cache.get(number), part) for number, part in segments.items()}
         queries: list[Query] = []
         for number, (_, missing) in cached.items():
@@ -110,7 +109,8 @@ class Reader:
 
     def contains(self, conn: Conn, spans: Iterable[Span], keys: Collection[int]) -> bool:
         """Whether spans contain at least one of `keys`."""
-        return any(first <= key <= last for first, last in self.ranges(conn, spans) for key in keys)
+        ranges = self.ranges(conn, spans)
+        return any(nodes.contain(ranges, key) for key in keys)
 
     def gaps(self, conn: Conn, spans: Iterable[Span]) -> list[Range]:
         """The ranges of keys in spans with a missing message."""
@@ -126,14 +126,8 @@ class Reader:
         Raises:
             PersistenceError: No thread leads from the first to the last message of a span.
         """
-        merged: list[Range] = []
-        for first, last in sorted(range_ for span in spans for range_ in self._path(conn, span)):
-            begin, end = merged[-1] if merged else (-1, -1)
-            if first >> POSITION_BITS == end >> POSITION_BITS and first <= end + 1:
-                merged[-1] = (begin, max(end, last))
-            else:
-                merged.append((first, last))
-        return merged
+        ranges = sorted(range_ for span in spans for range_ in self._path(conn, span))
+        return [range_ for _, part in groupby(ranges, _segment) for range_ in joined(part)]
 
     def _path(self, conn: Conn, span: Span) -> list[Range]:
         """The ranges of a span, from its first to its last message."""
@@ -152,6 +146,10 @@ class Reader:
             if first <= span.first <= last:
                 return [(span.first, last), *path[index + 1 :]]
         raise _no_thread(span)
+
+
+def _segment(range_: Range) -> int:
+    return range_[0] >> POSITION_BITS
 
 
 def _usable(cached: CachedSegment | None, ranges: list[Range]) -> tuple[CachedSegment | None, list[Range]]:

@@ -43,7 +43,7 @@ class UnboundValue(NamedTuple):
 
     def rewrite(self, conn: Conn, find: FindPlaces) -> UnboundValue | None:
         """Store the value again if its messages have ids or places; `None` if no more attempts are needed."""
-        stored_value, data = bind(self._with_ids(), self.ns, self.channel, find), self.data
+        stored_value, data = bind(self.with_ids(), self.ns, self.channel, find), self.data
         if stored_value != self.stored_value:
             data = packed(conn, stored_value)
             if isinstance(self.row, WriteRow):
@@ -54,7 +54,9 @@ class UnboundValue(NamedTuple):
             return None
         return self._replace(stored_value=stored_value, data=data, retries=self.retries - 1)
 
-    def _with_ids(self) -> StoredValue:
+    def with_ids(self) -> StoredValue:
+        """The value with the ids that its inline messages have got."""
+
         def with_id(item: Item) -> Item:
             if isinstance(item, Inline) and item.id is None and item.message is not None:
                 return item._replace(id=item.message.id)
@@ -65,13 +67,7 @@ class UnboundValue(NamedTuple):
 
 def waiting_for(unbound: Sequence[UnboundValue], ids: AbstractSet[str]) -> list[UnboundValue]:
     """The values with an inline message whose current id is among `ids`."""
-    waiting = []
-    for value in unbound:
-        for id_, _, message in value.stored_value.inline():
-            if (message.id if id_ is None and message is not None else id_) in ids:
-                waiting.append(value)
-                break
-    return waiting
+    return [value for value in unbound if any(item.id in ids for item in value.with_ids().inline())]
 
 
 def bind(stored_value: StoredValue, ns: str, channel: str, find: FindPlaces) -> StoredValue:

@@ -114,9 +114,7 @@ def fingerprints(messages: Sequence[BaseMessage], other: Writer | None = None) -
         chunk = messages[start : start + CHUNK]
         try:
             packed = ormsgpack.packb(
-                [*map(_FIELDS, chunk), *map(_EXTRA, chunk)],
-                default=other and as_extension,
-                option=_STRICT,
+                [*map(_FIELDS, chunk), *map(_EXTRA, chunk)], default=other and as_extension, option=_STRICT
             )
         except (TypeError, ValueError):  # the messages from here on are encoded and compared one by one
             break

@@ -79,7 +79,8 @@ class Layout:
         graph.validate(forest)
         self.nodes = sorted(forest, key=lambda node: node.id)
         self.by_id = {node.id: node for node in self.nodes}
-        self.order = [self.by_id[node_id] for node_id in graph.orderly(self.by_id, self.by_id)]
+        parents = {node.id: node.parent_id for node in self.nodes}
+        self.order = [self.by_id[node_id] for node_id in graph.orderly(parents)]
         self.children: dict[int | None, list[ConversationNode]] = defaultdict(list)
         for node in self.nodes:
             self.children[node.parent_id].append(node)

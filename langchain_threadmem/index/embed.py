@@ -27,7 +27,7 @@ from langchain_threadmem.index import watermarks
 from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.index.vector_index import ExactIndex
 from langchain_threadmem.index.vectors import Vectors
-from langchain_threadmem.index.watermarks import Reached, Watermark
+from langchain_threadmem.index.watermarks import Watermark
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.messages.roles import source_of
 from langchain_threadmem.messages.tool_pairs import text_of_calls, with_calls
@@ -183,8 +183,8 @@ def vectors_of(runtime: Runtime, tree: int) -> Flow[ExactIndex | None]:
     cache = runtime.get(ConversationVectors).values
 
     def news(conn: Conn) -> tuple[int, Vectors]:
-        # Without a state the conversation has no messages, or was erased meanwhile.
-        state = watermarks.of_trees(conn, watermarks.embeddings_of(model), [tree]).get(tree, Reached())
+        # A conversation without messages, and one that was erased meanwhile, has no tree.
+        state = watermarks.get(conn, tree, watermarks.embeddings_of(model))
         cached = cache.get((tree, state.epoch, model))
         last = cached.last if cached else 0
         return state.epoch, embedded(conn, tree, model, last, state.watermark.seq)

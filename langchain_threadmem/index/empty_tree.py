@@ -12,6 +12,7 @@ from langchain_threadmem.storage.schema import (
     draft,
     embedding,
     graft,
+    lineage,
     mark,
     node,
     profile,
@@ -21,13 +22,13 @@ from langchain_threadmem.storage.schema import (
     unit,
 )
 from langchain_threadmem.storage.statements import Conn, Statement
-from langchain_threadmem.tree import run_lineage
 
 _TREE: BindParameter[int] = bindparam("tree", type_=BigInteger())
 _keys = node_keys.keys_of(_TREE)
-_DERIVED = tuple(
+# `segment` comes after the tables whose rows it selects.
+_BY_KEY = tuple(
     Statement(delete(table).where(table.c.key.in_(_keys)), "tree")
-    for table in (choice, embedding, summary, unit)
+    for table in (choice, embedding, summary, unit, node)
 )
 _CLEAR_PARENTS = Statement(
     update(unit)
@@ -36,10 +37,9 @@ _CLEAR_PARENTS = Statement(
     "tree",
 )
 _OF_TREE = tuple(
-    Statement(delete(table).where(table.c.tree == _TREE), "tree") for table in (digest, draft, profile, mark)
+    Statement(delete(table).where(table.c.tree == _TREE), "tree")
+    for table in (digest, draft, profile, mark, lineage, segment, graft)
 )
-_NODES = Statement(delete(node).where(node.c.key.in_(_keys)), "tree")
-_PLACES = tuple(Statement(delete(table).where(table.c.tree == _TREE), "tree") for table in (segment, graft))
 _RESET_TREE = Statement(
     update(tree)
     .where(tree.c.id == _TREE)
@@ -60,6 +60,5 @@ def empty_tree(conn: Conn, tree_id: int, owner: str) -> None:
     Units below its summaries are no longer below a summary.
     """
     forget_words(conn, tree_id, owner)
-    for statement in (_CLEAR_PARENTS, *_DERIVED, *_OF_TREE, _NODES, *_PLACES, _RESET_TREE):
+    for statement in (_CLEAR_PARENTS, *_BY_KEY, *_OF_TREE, _RESET_TREE):
         conn.run(statement, tree_id)
-    run_lineage.clear(conn, tree_id)

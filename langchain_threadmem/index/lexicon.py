@@ -75,15 +75,13 @@ _HOLDING = Statement.of(
 
 _SEGMENTS_OF_TREE = Statement(
     select(segment.c.id).where(segment.c.tree == bindparam("tree"), within(segment.c.id, "segments")),
-    "tree",
-    "segments",
+    *("tree", "segments"),
 )
 _SEGMENTS_OF_OWNER = Statement(
     select(segment.c.id)
     .join(tree, tree.c.id == segment.c.tree)
     .where(within(segment.c.id, "segments"), OWNED),
-    "segments",
-    "owner",
+    *("segments", "owner"),
 )
 
 

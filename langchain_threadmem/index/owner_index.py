@@ -258,10 +258,7 @@ def index_problems(runtime: Runtime) -> Flow[list[str]]:
     before = yield from Sql(lambda conn: embeddings.entered(conn, owner, model, index.name))
     indexed = set((yield from Call(index.keys)))
     after, embedded_keys = yield from Sql(
-        lambda conn: (
-            embeddings.entered(conn, owner, model, index.name),
-            embeddings.of(conn, owner, model),
-        )
+        lambda conn: (embeddings.entered(conn, owner, model, index.name), embeddings.of(conn, owner, model))
     )
     lacking, foreign = len((before & after) - indexed), len(indexed - before - embedded_keys)
     if not lacking and not foreign:

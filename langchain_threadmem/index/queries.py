@@ -22,20 +22,16 @@ _COLUMNS = (*node.c["key", "seq", "parent", "role", "state"], *gist.c["terms", "
 _TREE: BindParameter[int] = bindparam("tree", type_=BigInteger())
 _SINCE = Statement(
     node_keys.after(
-        select(*_COLUMNS).join(gist, gist.c.key == node.c.key),
-        _TREE,
-        bindparam("seq", type_=BigInteger()),
+        select(*_COLUMNS).join(gist, gist.c.key == node.c.key), _TREE, bindparam("seq", type_=BigInteger())
     ),
-    "tree",
-    "seq",
+    *("tree", "seq"),
 )
 _OF_OWNER = Statement(
     select(*_COLUMNS, tree.c.id, tree.c.scope)
     .join(gist, gist.c.key == node.c.key)
     .join(tree, tree.c.id == node.c.tree)
     .where(within(node.c.key, "keys"), OWNED),
-    "keys",
-    "owner",
+    *("keys", "owner"),
 )
 _ENTERED = Statement(
     select(gist.c.key, gist.c.terms, gist.c.speaker)

@@ -51,10 +51,7 @@ _OF_TREE = Statement(
         _TREE,
         _SEQ,
     ).limit(bindparam("most")),
-    "tree",
-    "seq",
-    "model",
-    "most",
+    *("tree", "seq", "model", "most"),
 )
 _OF_OWNER = Statement(
     select(node.c.key, node.c.seq, embedding.c.vector)
@@ -91,8 +88,7 @@ _BY_KEYS = Statement(
     select(embedding.c.key, embedding.c.vector).where(
         within(embedding.c.key, "keys"), embedding.c.model == bindparam("model")
     ),
-    "keys",
-    "model",
+    *("keys", "model"),
 )
 _MODELS_OF = Statement(
     select(embedding.c.key, embedding.c.model).where(within(embedding.c.key, "keys")), "keys"

@@ -38,18 +38,11 @@ class Reached(NamedTuple):
     watermark: Watermark = Watermark()
 
 
-_GET = Statement(
-    select(*mark.c[Watermark._fields]).where(
-        mark.c.tree == bindparam("tree"), mark.c.name == bindparam("name")
-    ),
-    *("tree", "name"),
-)
 _TOTAL = Statement(
     select(func.sum(mark.c.documents), func.sum(mark.c.words))
     .join(tree, tree.c.id == mark.c.tree)
     .where(tree.c.owner == bindparam("owner"), mark.c.name == bindparam("name")),
-    "owner",
-    "name",
+    *("owner", "name"),
 )
 _SET = insert_of(mark, replace=True)
 # Encrypted messages are in no index outside of their conversation.
@@ -107,8 +100,7 @@ _CLEAR = Statement(
         mark.c.tree.in_(select(tree.c.id).where(tree.c.owner == bindparam("owner"))),
         mark.c.name == bindparam("name"),
     ),
-    "owner",
-    "name",
+    *("owner", "name"),
 )
 _OF_TREE = Statement(
     select(mark.c.name, *mark.c[Watermark._fields]).where(mark.c.tree == bindparam("tree")), "tree"
@@ -143,10 +135,9 @@ def index_of(model: str) -> str:
     return f"chroma:{model}"
 
 
-def get(conn: Conn, tree_id: int, name: str) -> Watermark:
-    """The watermark of an index in a tree; zeros for an empty index."""
-    row = conn.one(_GET, tree_id, name)
-    return Watermark(*row) if row else Watermark()
+def get(conn: Conn, tree_id: int, name: str) -> Reached:
+    """The watermark of an index in a tree; zeros for an empty index, and for a tree that does not exist."""
+    return of_trees(conn, name, [tree_id]).get(tree_id, Reached())
 
 
 def indexes(conn: Conn, owner: str) -> list[str]:

@@ -69,9 +69,10 @@ def by_words(
     """
     scope = lexicon.Scope(runtime.owner, tree)
     name = runtime.get(Indexes).lexicon
-    indexed = (
-        watermarks.total(conn, runtime.owner, name) if tree is None else watermarks.get(conn, tree, name)
-    )
+    if tree is None:
+        indexed = watermarks.total(conn, runtime.owner, name)
+    else:
+        indexed = watermarks.get(conn, tree, name).watermark
     names = lexicon.names_among(conn, dict.fromkeys(split(query)), scope)
     question = question_of(query, runtime.get(Indexes).language, names, now, now)
     lists = lexicon.holding(conn, list(question.terms), scope, each)

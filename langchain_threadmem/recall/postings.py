@@ -202,11 +202,6 @@ class Postings:
             return NO_POSTING
         return Posting(*(np.array(column) for column in lists))
 
-    def holding(self, term: str) -> NDArray[np.int32]:
-        """The rows that contain a term."""
-        lists = self._lists.get(term)
-        return NO_POSTING.rows if lists is None else np.array(lists[0])
-
     def figures(self, terms: Iterable[str]) -> Figures:
         """The statistics of this conversation."""
         documents, human, answer = self.once("figures", self._figures)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from langchain_threadmem.index.dates import Span, span_of
@@ -14,7 +14,6 @@ class Question(NamedTuple):
 
     Attributes:
         terms: The terms to search for, in order, each with its word in the query.
-        words: All distinct words of the query.
         named: Words of the query that are names of people in the conversation.
         when: Whether the query asks for a time.
         amount: Whether the query asks for a number.
@@ -23,7 +22,6 @@ class Question(NamedTuple):
     """
 
     terms: Mapping[str, str]
-    words: Sequence[str] = ()
     named: frozenset[str] = frozenset()
     when: bool = False
     amount: bool = False
@@ -77,7 +75,6 @@ def question_of(
         terms.setdefault(language.term(word), word)
     return Question(
         terms,
-        words,
         frozenset(named),
         language.asks_when is not None and bool(language.asks_when.search(lower)),
         language.asks_amount is not None and bool(language.asks_amount.search(lower)),

@@ -430,7 +430,7 @@ def _best(
     place = np.full(len(total), -1)
     place[chosen] = np.arange(len(chosen))
     for term in sorted(question.terms, key=lambda term: figures.frequency[term]):
-        places = place[postings.holding(term)]
+        places = place[postings.posting(term).rows]
         for n in places[places >= 0].tolist():
             shared[n].append(question.terms[term])
     columns = (

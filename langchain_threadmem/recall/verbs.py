@@ -7,7 +7,6 @@ the database. `retrieve` returns messages in the order in which a model should r
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Literal, TypeVar
 
 from langchain_core.messages import BaseMessage
@@ -207,8 +206,7 @@ def _context(
     by_id = {node.id: node for node in nodes_of(rows, runtime.parts.read)}
     if order == "relevance":
         return [node.message for node in by_id.values()]
-    placed = {id: replace(node, parent_id=above[id]) for id, node in by_id.items()}
-    return [by_id[id].message for id in graph.orderly(placed, by_id)]
+    return [by_id[id].message for id in graph.orderly(above)]
 
 
 def recent(conversation: Conversation, n_results: int) -> Flow[list[BaseMessage]]:

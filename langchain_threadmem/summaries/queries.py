@@ -73,8 +73,7 @@ _INHERIT = Statement(
         .add_columns(*unit.c["never_delete", "forgotten"])
         .where(unit.c.key == bindparam("old")),
     ),
-    "new",
-    "old",
+    *("new", "old"),
 )
 _DETACH = Statement(update(unit).where(within(unit.c.parent, "keys")).values(parent=None), "keys")
 _DELETES = tuple(
@@ -98,21 +97,18 @@ _OF_OWNER = Statement(
     select(digest.c.key)
     .join(tree, tree.c.id == digest.c.tree)
     .where(tree.c.owner == bindparam("owner"), within(digest.c.rank, "ranks")),
-    "owner",
-    "ranks",
+    *("owner", "ranks"),
 )
 _FIRSTS = Statement(
     select(digest.c.key, node.c.key)
     .select_from(digest.join(node, node_keys.is_at(node, bindparam("source"), digest.c.thread)))
     .where(digest.c.tree == bindparam("at"), digest.c.thread > literal_column("0")),
-    "source",
-    "at",
+    *("source", "at"),
 )
 _PUT_DRAFT = insert_of(draft, replace=True)
 _GET_DRAFT = Statement(
     select(draft.c.summary).where(draft.c.tree == bindparam("tree"), draft.c.hash == bindparam("hash")),
-    "tree",
-    "hash",
+    *("tree", "hash"),
 )
 _NO_DRAFTS = Statement(sql_delete(draft).where(draft.c.tree == bindparam("tree")), "tree")
 _last = node_keys.newest(tree.c.id, "seq")
@@ -152,8 +148,7 @@ _REOPEN = Statement(
     update(mark)
     .where(mark.c.tree == bindparam("at"), mark.c.name.startswith(SUMMARIES_OF), mark.c.seq >= _first)
     .values(seq=_first - literal_column("1")),
-    "keys",
-    "at",
+    *("keys", "at"),
 )
 _ROOTS = Statement(
     select(digest.c.key)

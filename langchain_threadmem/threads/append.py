@@ -39,19 +39,19 @@ def append(
     starts_turn = not messages or messages[0].type == "human"
     open_calls = set() if starts_turn else (yield from _calls_above(conversation, messages))
     check_turn(messages, open_calls)
-    drafts = drafts_of(messages, other=conversation.runtime.parts.write)
-    linear = conversation.is_linear
-    if linear or messages[0].type != "human" or (yield from _is_stored(conversation, messages[0])):
-        return (yield from _write(conversation, drafts))
-    return (yield from _write_selected(conversation, drafts, messages[0]))
+    return (yield from _write_turn(conversation, drafts_of(messages, other=conversation.runtime.parts.write)))
 
 
-def _is_stored(conversation: ThreadedConversation, message: BaseMessage) -> Flow[bool]:
-    """Whether a message with this id is stored already; a retry does not call the selector."""
-    if message.id is None:
-        return False
-    tree, message_id = (yield from tree_of(conversation)), message.id
-    return (yield from Sql(lambda conn: nodes.by_message(conn, tree, message_id))) is not None
+def _write_turn(conversation: ThreadedConversation, drafts: Sequence[Draft]) -> Flow[list[ConversationNode]]:
+    """Write a turn below the parent that the selector chooses; a retry, and an answer, below the tip."""
+    if drafts and drafts[0].role == "human" and not conversation.is_linear:
+        first, stored = drafts[0], None
+        if first.given:
+            tree = yield from tree_of(conversation)
+            stored = yield from Sql(lambda conn: nodes.by_message(conn, tree, first.id))
+        if stored is None:
+            return (yield from _write_selected(conversation, drafts, first.message))
+    return (yield from _write(conversation, drafts))
 
 
 @telemetry.observed("create_memory", telemetry.of_conversation, telemetry.nodes)
@@ -77,12 +77,7 @@ def extend(
     starts = [at for at, draft in enumerate(drafts) if draft.role == "human"]
     written = []
     for first, end in pairwise([0, *starts, len(drafts)]):
-        turn = drafts[first:end]
-        opens = bool(turn) and turn[0].role == "human"
-        if opens and not (yield from _is_stored(conversation, turn[0].message)):
-            written += yield from _write_selected(conversation, turn, turn[0].message)
-        else:
-            written += yield from _write(conversation, turn)
+        written += yield from _write_turn(conversation, drafts[first:end])
     return written
 
 

@@ -79,11 +79,6 @@ class Choice:
         return next(iter(self.probabilities))
 
     @property
-    def probability(self) -> float:
-        """The probability of the parent, 0 to 1."""
-        return self.probabilities[self.parent_id]
-
-    @property
     def stored_chances(self) -> Chances:
         """The candidates to store as `TurnEnd.chances`."""
         return stored_chances(self.probabilities)

@@ -12,7 +12,6 @@ without them, and `score` gives these networks more weight in an unfamiliar conv
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cache
@@ -192,14 +191,3 @@ def input_of(model: str, dimensions: int | None, *, neutral: bool = False) -> Wa
     if is_local:
         return "neutral_words"
     return "multilingual" if is_model(MULTILINGUAL, "multilingual") else "neutral_vectors"
-
-
-def about() -> Mapping[str, Any]:
-    """The description in the file: sources, sizes, options and time of the training.
-
-    Example:
-        >>> "sources" in about()
-        True
-    """
-    description: Mapping[str, Any] = json.loads(_arrays()["about"].item())
-    return description

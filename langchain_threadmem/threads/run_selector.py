@@ -146,10 +146,11 @@ def select(
     is_unseen = isinstance(past.tip, int) and hidden and index.belongs(past.tip, hidden)
     active = past.end if is_unseen else past.tip
     chosen_in = past.read_in or (tree, index.epoch)
+    selected = Selected(
+        active, "continues the active thread", active=active, turns=index, chosen_in=chosen_in
+    )
     if conversation.is_linear:
-        return Selected(
-            active, "continues the active thread", active=active, turns=index, chosen_in=chosen_in
-        )
+        return selected
     on_failure, name = conversation.on_selection_failure, conversation.name
     view = TreeView(conversation.runtime, tree, index, on_failure, name, hidden, message.name, past.before)
     ends = view.turn_ends()
@@ -163,15 +164,7 @@ def select(
     except Exception as error:
         parent = _fallback(conversation, ends, error)
         view.reason, view.chances, view.failed = f"the selector failed: {error}", (), True
-    selected = Selected(
-        parent=active,
-        reason="continues the active thread",
-        candidates=len(ends),
-        active=active,
-        chances=view.chances,
-        turns=index,
-        chosen_in=chosen_in,
-    )
+    selected = selected._replace(candidates=len(ends), chances=view.chances)
     if conversation.heal and view.revised and not (suggest or view.failed):
         selected = selected._replace(moves=moves(index, view.revised, conversation.single_tree))
     if parent is None and conversation.single_tree:

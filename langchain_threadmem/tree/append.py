@@ -30,19 +30,18 @@ _INSERT_WITH_CHECKSUM = Statement.of(  # SQLite: no trigger computes the checksu
 )
 _NEW_SEGMENT = Statement(
     segment.insert().values(tree=bindparam("tree"), parent=bindparam("parent")).returning(segment.c.id),
-    "tree",
-    "parent",
+    *("tree", "parent"),
 )
 _next = node.alias("next")
-_taken = exists().where(_next.c.key == node.c.key + ONE)
+TAKEN = exists().where(_next.c.key == node.c.key + ONE)
+"""Whether the key after the key of a node is in use."""
 _BY_SEQ = Statement(
-    select(node.c.key, _taken, node.c.state, node.c.parent).where(
+    select(node.c.key, TAKEN, node.c.state, node.c.parent).where(
         node_keys.is_at(node, bindparam("tree"), bindparam("seq", type_=BigInteger()))
     ),
-    "tree",
-    "seq",
+    *("tree", "seq"),
 )
-_AT_KEY = Statement(select(node.c.seq, _taken).where(node.c.key == bindparam("key")), "key")
+_AT_KEY = Statement(select(node.c.seq, TAKEN).where(node.c.key == bindparam("key")), "key")
 _EXISTS = Statement(select(node.c.key).where(node.c.key == bindparam("key")), "key")
 
 

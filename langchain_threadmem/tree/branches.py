@@ -76,9 +76,7 @@ _FORK_IN = Statement(
             for table in (segment, graft)
         )
     ),
-    "tree",
-    "first",
-    "last",
+    *("tree", "first", "last"),
 )
 _SUPERSEDED = Statement(
     select(*node.c["seq", "superseded_by"]).where(

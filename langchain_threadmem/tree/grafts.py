@@ -25,8 +25,7 @@ _BELOW = Statement(
     select(graft.c.key, graft.c.parent, _parent.c.message)
     .join(_parent, _parent.c.key == graft.c.parent)
     .where(graft.c.tree == bindparam("tree"), within(graft.c.parent, "keys")),
-    "tree",
-    "keys",
+    *("tree", "keys"),
 )
 _PARENTS = Statement(
     select(node.c.seq, node.c.parent)

@@ -168,53 +168,32 @@ def validate(nodes: Sequence[ConversationNode]) -> None:
     for node in nodes:
         if node.parent_id is not None and node.parent_id not in counts:
             raise _missing_parent(node)
-    children = _children((node.parent_id, node.id) for node in nodes)
-    reached = _preorder(children)
-    if len(reached) < len(nodes):
-        raise _circle(counts.keys() - set(reached))
+    orderly({node.id: node.parent_id for node in nodes})
 
 
-def orderly(nodes_by_id: Mapping[int, ConversationNode], ids: Iterable[int]) -> list[int]:
-    """Order selected nodes oldest first, with the nodes of a thread next to each other.
-
-    The result is the preorder of the forest in which each selected node is a child of its nearest selected
-    ancestor, with roots and children by id. Each ancestor is visited once.
+def orderly(parents: Mapping[int, int | None]) -> list[int]:
+    """Order nodes in preorder, with roots and children by id: the nodes of a thread are next to each other.
 
     Args:
-        nodes_by_id: The selected nodes and all their ancestors; more nodes are allowed.
-        ids: The ids of the selected nodes, in any order.
-
-    Returns:
-        The ids in order.
+        parents: The parent of each node, `None` for a root; each parent is a node.
 
     Raises:
-        NodeNotFoundError: A selected node does not exist.
-        InvalidGraphStateError: An ancestor is missing, or nodes form a circle.
+        InvalidGraphStateError: Nodes form a circle.
 
     Example:
-        >>> from langchain_core.messages import HumanMessage
-        >>> parents = {1: None, 2: 1, 3: 1, 4: 2, 5: 3}
-        >>> nodes = {n: ConversationNode(n, HumanMessage("Hello"), p) for n, p in parents.items()}
-        >>> orderly(nodes, [5, 4, 3, 2])
-        [2, 4, 3, 5]
+        >>> orderly({1: None, 2: 1, 3: 1, 4: 2, 5: 3})
+        [1, 2, 4, 3, 5]
     """
-    selected = set(ids)
-    nearest: dict[int, int | None] = {}
-    for node_id in selected:
-        trail = [node_id]
-        above: int | None = None
-        for ancestor in islice(_upwards(nodes_by_id, node_id), 1, None):
-            if ancestor.id in selected:
-                above = ancestor.id
-                break
-            if ancestor.id in nearest:
-                above = nearest[ancestor.id]
-                break
-            trail.append(ancestor.id)
-        nearest.update(dict.fromkeys(trail, above))
-    order = _preorder(_children((nearest[node_id], node_id) for node_id in selected))
-    if len(order) < len(selected):
-        raise _circle(selected - set(order))
+    children: dict[int | None, list[int]] = defaultdict(list)
+    for node_id in sorted(parents, reverse=True):
+        children[parents[node_id]].append(node_id)
+    order: list[int] = []
+    waiting = children[None]
+    while waiting:
+        order.append(waiting.pop())
+        waiting += children[order[-1]]
+    if len(order) < len(parents):
+        raise _circle(parents.keys() - set(order))
     return order
 
 
@@ -247,27 +226,6 @@ def _above_live(nodes: Sequence[ConversationNode]) -> set[int]:
                 break
             above.add(ancestor.id)
     return above
-
-
-def _children(edges: Iterable[tuple[int | None, int]]) -> dict[int | None, list[int]]:
-    """Children by parent, the highest id first; the parent of a root is `None`."""
-    children: dict[int | None, list[int]] = defaultdict(list)
-    for parent, child in edges:
-        children[parent].append(child)
-    for siblings in children.values():
-        siblings.sort(reverse=True)
-    return children
-
-
-def _preorder(children: Mapping[int | None, list[int]]) -> list[int]:
-    """The descendants of roots, parents first, siblings by id."""
-    order: list[int] = []
-    waiting = list(children.get(None, ()))
-    while waiting:
-        node_id = waiting.pop()
-        order.append(node_id)
-        waiting.extend(children.get(node_id, ()))
-    return order
 
 
 def _by_id(nodes: Iterable[ConversationNode]) -> list[ConversationNode]:

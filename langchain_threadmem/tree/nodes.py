@@ -12,7 +12,6 @@ from sqlalchemy import (
     BigInteger,
     BindParameter,
     ColumnElement,
-    CompoundSelect,
     Select,
     bindparam,
     desc,
@@ -87,25 +86,20 @@ def _rows() -> Select[tuple[int]]:
 
 _TREE: BindParameter[int] = bindparam("tree", type_=BigInteger())
 _SEQ: BindParameter[int] = bindparam("seq", type_=BigInteger())
-_IN_TREE = node.c.tree == _TREE
 
 
-def of_message(rows: Select[Any]) -> CompoundSelect[Any]:
-    """Restrict a query to the nodes of a message: parameters `tree`, `message` and `number`.
-
-    The query is a union by state, like the indexes on message ids, and by the number at the end of an id that
-    the package assigned (`messages.ids`).
-    """
-    here = rows.where(_IN_TREE, node.c.message == bindparam("message"))
-    named = here.where(node.c.named == ONE)
-    return union_all(
-        named.where(node.c.state == ZERO),
-        named.where(node.c.state > ZERO),
-        here.where(node_keys.is_at(node, _TREE, bindparam("number"))),
-    )
-
-
-OF_MESSAGE = ("tree", "message", "number")
+_of_message = _rows().where(node.c.tree == _TREE, node.c.message == bindparam("message"))
+_named = _of_message.where(node.c.named == ONE)
+# A union by state, like the indexes on message ids, and by the number at the end of an id that the package
+# assigned (`messages.ids`).
+_VERSIONS = Statement(
+    union_all(
+        _named.where(node.c.state == ZERO),
+        _named.where(node.c.state > ZERO),
+        _of_message.where(node_keys.is_at(node, _TREE, bindparam("number"))),
+    ).order_by("state", desc("seq")),
+    *("tree", "message", "number"),
+)
 _RANGE = node.c.key.between(bindparam("first"), bindparam("last"))
 
 
@@ -165,23 +159,16 @@ _FIRST_OF_RANGE = Statement(
 )
 _MESSAGES_OF_RANGE = Statement(
     select(*node.c["message", "body", "role", "seq"]).where(_RANGE, STORED).order_by(node.c.key),
-    "first",
-    "last",
+    *("first", "last"),
 )
 _NODES_OF_RANGE = Statement(
     select(*node.c["message", "body", "role", "key", "state"]).where(_RANGE).order_by(node.c.key),
-    "first",
-    "last",
+    *("first", "last"),
 )
 _BY_KEY = Statement(_rows().where(node.c.key == bindparam("key")), "key")
 _BY_SEQ = Statement(_rows().where(node_keys.is_at(node, _TREE, _SEQ)), "tree", "seq")
 _BY_KEYS = Statement(_rows().where(within(node.c.key, "keys")).order_by(node.c.seq), "keys")
-_SINCE = Statement(
-    node_keys.after(_rows(), _TREE, _SEQ).limit(bindparam("most")),
-    "tree",
-    "seq",
-    "most",
-)
+_SINCE = Statement(node_keys.after(_rows(), _TREE, _SEQ).limit(bindparam("most")), *("tree", "seq", "most"))
 # Nodes are selected by their range of keys, since SQLite would build an index for a join on their tree.
 _opener = node.alias("opener")
 _OPENINGS = Statement(
@@ -219,19 +206,15 @@ _OF_OWNER = Statement(
         tree.c.scope == "",
         unit.c.forgotten.is_(None),
     ),
-    "keys",
-    "owner",
+    *("keys", "owner"),
 )
-_VERSIONS = Statement(of_message(_rows()).order_by("state", desc("seq")), *OF_MESSAGE)
 _FORKS = Statement(
     select(segment.c.id).where(segment.c.tree == bindparam("tree"), within(segment.c.parent, "keys")),
-    "tree",
-    "keys",
+    *("tree", "keys"),
 )
 _GRAFTS = Statement(
     select(graft.c.key).where(graft.c.tree == bindparam("tree"), within(graft.c.parent, "keys")),
-    "tree",
-    "keys",
+    *("tree", "keys"),
 )
 _OUTLINES = Statement(select(*OUTLINE).where(within(node.c.key, "keys")).order_by(node.c.seq), "keys")
 _OUTLINE_OF_TREE = Statement(

@@ -18,7 +18,7 @@ from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import append as writer
 from langchain_threadmem.tree import copying, graph, nodes, superseding, trees
 from langchain_threadmem.tree import placements as stored_placements
-from langchain_threadmem.tree.append import Draft
+from langchain_threadmem.tree.append import Draft, Written
 from langchain_threadmem.tree.conversation import Conversation, created_tree_of, node_in, tree_of
 from langchain_threadmem.tree.graph import parents_first
 from langchain_threadmem.tree.node import BY_HAND, KEPT_BY_HAND, ConversationNode, Placement, known_chances
@@ -55,17 +55,17 @@ def edit(conversation: Conversation, node_id: int, new: MessageInput) -> Flow[Co
             answers = nodes.answers(conn, tree, old.key, old.seq)
             written = _replace(conn, tree, drafts, old.parent, [old, *answers])
             if old.parent in (None, FIRST):
-                _keep_title(conn, tree, old, written[0].id)
+                _keep_title(conn, old, written)
             if older:
                 # Otherwise the path from an old version to the current version would grow with each edit.
-                superseding.supersede(conn, tree, older, written[0].id)
-            return written
+                superseding.supersede(conn, tree, older, written.nodes[0].id)
+            return written.nodes
         # A system message has no answers, and the active thread does not change.
         tip = trees.head(conn, tree).tip
         written = _replace(conn, tree, drafts, old.parent, [old])
         if tip != old.key:
             trees.move_tip(conn, tree, tip)
-        return written
+        return written.nodes
 
     return (yield from Sql(write, write=True))[0]
 
@@ -92,7 +92,7 @@ def regenerate(conversation: Conversation, node_id: int, new: MessageInput) -> F
                 raise InputError(f"node {node_id!r} does not answer a human message; call edit() instead")
             question = _moved_to(conn, tree, node_in(conn, tree, question.parent))
         answers = nodes.answers(conn, tree, question.key, question.seq)
-        return _replace(conn, tree, drafts, question.seq, answers)
+        return _replace(conn, tree, drafts, question.seq, answers).nodes
 
     return (yield from Sql(write, write=True))
 
@@ -180,23 +180,21 @@ def _moved_to(conn: Conn, tree: int, row: NodeRow) -> NodeRow:
 
 def _replace(
     conn: Conn, tree: int, drafts: Sequence[Draft], parent: int | None, old: Sequence[NodeRow | Outline]
-) -> list[ConversationNode]:
+) -> Written:
     """Write a new version, or return the stored version if it is the same."""
     first = nodes.by_message(conn, tree, drafts[0].id) if drafts[0].given else None
     if first and (first.state, first.body, first.parent) == (State.LIVE, drafts[0].body, parent):
-        written = writer.append(conn, tree, drafts)
-    else:
-        live = [row.key for row in old if row.state == State.LIVE]
-        written = superseding.replace(conn, tree, drafts, parent, live)
-    return written.nodes
+        return writer.append(conn, tree, drafts)
+    live = [row.key for row in old if row.state == State.LIVE]
+    return superseding.replace(conn, tree, drafts, parent, live)
 
 
-def _keep_title(conn: Conn, tree: int, old: NodeRow, new: int) -> None:
+def _keep_title(conn: Conn, old: NodeRow, written: Written) -> None:
     """Give the new version of a message the title of the thread that the old version began."""
     placement = stored_placements.by_key(conn, old.key)
     if placement is not None and placement.title:
-        row = node_in(conn, tree, new)
-        stored_placements.put(conn, [(row.key, row.message, Placement("", title=placement.title))])
+        key, message = written.keys[0], str(written.nodes[0].message.id)
+        stored_placements.put(conn, [(key, message, Placement("", title=placement.title))])
 
 
 def _check_parent(conn: Conn, parent: NodeRow, moved: set[int], node_id: int) -> None:

@@ -11,13 +11,7 @@ from langchain_core.messages import BaseMessage
 from langchain_threadmem.common.inputs import seconds_of
 from langchain_threadmem.engine.runtime import Resources, SharedComponent
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.messages.codec import (
-    UNREADABLE,
-    Parsed,
-    decode_stored,
-    encode,
-    text_of,
-)
+from langchain_threadmem.messages.codec import UNREADABLE, Parsed, decode_stored, encode, text_of
 from langchain_threadmem.messages.ids import check_name, new_stem
 from langchain_threadmem.messages.roles import SPOKEN
 from langchain_threadmem.messages.tool_pairs import calls_tools

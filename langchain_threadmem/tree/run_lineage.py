@@ -16,7 +16,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from sqlalchemy import bindparam, delete, func, select
+from sqlalchemy import bindparam, func, select
 
 from langchain_threadmem.storage import node_keys
 from langchain_threadmem.storage.schema import lineage, node
@@ -113,45 +113,34 @@ _OWN = Statement(
     .where(*_of_thread, lineage.c.seq <= bindparam("seq"))
     .order_by(lineage.c.seq.desc())
     .limit(1),
-    "tree",
-    "thread",
-    "seq",
+    *("tree", "thread", "seq"),
 )
 _NEWEST = Statement(
     select(lineage.c.turn).where(*_of_thread).order_by(lineage.c.turn.desc()).limit(1), "tree", "thread"
 )
 _LATER = Statement(
     select(*lineage.c["turn", "seq"]).where(*_of_thread, lineage.c.turn > bindparam("turn")),
-    "tree",
-    "thread",
-    "turn",
+    *("tree", "thread", "turn"),
 )
 _first = select(func.min(lineage.c.seq)).where(_of_tree, lineage.c.turn >= bindparam("turn"))
 _SINCE = Statement(
     select(*lineage.c["turn", "seq", "thread"])
     .where(_of_tree, lineage.c.seq >= _first.scalar_subquery())
     .order_by(lineage.c.seq),
-    "tree",
-    "turn",
+    *("tree", "turn"),
 )
 _BEFORE = Statement(
     select(*lineage.c["turn", "seq"], node.c.message)
     .where(
-        *_of_thread,
-        lineage.c.turn < bindparam("turn"),
-        node_keys.is_at(node, lineage.c.tree, lineage.c.seq),
+        *_of_thread, lineage.c.turn < bindparam("turn"), node_keys.is_at(node, lineage.c.tree, lineage.c.seq)
     )
     .order_by(lineage.c.turn.desc())
     .limit(bindparam("most")),
-    "tree",
-    "thread",
-    "turn",
-    "most",
+    *("tree", "thread", "turn", "most"),
 )
 _LAST = Statement(select(lineage.c.turn).where(_of_tree).order_by(lineage.c.turn.desc()).limit(1), "tree")
 _AT = Statement(select(lineage.c.hidden).where(_of_tree, lineage.c.seq == bindparam("seq")), "tree", "seq")
 _PUT = insert_of(lineage)
-_CLEAR = Statement(delete(lineage).where(_of_tree), "tree")
 _COPY = Statement(
     lineage.insert().from_select(
         ["tree", "seq", "turn", "thread", "hidden"],
@@ -159,8 +148,7 @@ _COPY = Statement(
             lineage.c.tree == bindparam("old")
         ),
     ),
-    "new",
-    "old",
+    *("new", "old"),
 )
 
 
@@ -240,11 +228,6 @@ def begin(
     turns = [] if since is None else _unseen_turns(conn, tree_id, thread, since, is_unseen)
     (last,) = conn.one(_LAST, tree_id) or (0,)
     conn.run(_PUT, tree_id, seq, last + 1, thread, json.dumps(turns, separators=(",", ":")))
-
-
-def clear(conn: Conn, tree_id: int) -> None:
-    """Delete the turns of a tree."""
-    conn.run(_CLEAR, tree_id)
 
 
 def copy(conn: Conn, source: int, target: int) -> None:

@@ -10,7 +10,6 @@ from sqlalchemy import BigInteger, Column, and_, bindparam, exists, select, upda
 
 from langchain_threadmem.errors import PersistenceError
 from langchain_threadmem.messages.codec import UNREADABLE, decode_stored
-from langchain_threadmem.messages.ids import number_in
 from langchain_threadmem.storage import node_keys
 from langchain_threadmem.storage.schema import State, choice, embedding, node, segment, summary, tree, unit
 from langchain_threadmem.storage.statements import Conn, Statement, within
@@ -22,8 +21,7 @@ _SUPERSEDE = Statement(
     update(node)
     .where(within(node.c.key, "keys"))
     .values(state=int(State.SUPERSEDED), superseded_by=bindparam("by", type_=BigInteger())),
-    "keys",
-    "by",
+    *("keys", "by"),
 )
 _newest_system = (
     node_keys.keys_of(bindparam("tree"))
@@ -36,8 +34,7 @@ _RENEW_SYSTEM = Statement(
     update(tree)
     .where(tree.c.id == bindparam("tree"), within(tree.c.system, "keys"))
     .values(system=_newest_system),
-    "tree",
-    "keys",
+    *("tree", "keys"),
 )
 # The newest system message is searched in the whole tree, so only if a system message is revived.
 _RENEW_SYSTEM_OF = Statement(
@@ -45,8 +42,7 @@ _RENEW_SYSTEM_OF = Statement(
     .where(tree.c.id == bindparam("tree"))
     .where(exists().where(within(node.c.key, "keys"), node.c.role == "system"))
     .values(system=_newest_system),
-    "tree",
-    "keys",
+    *("tree", "keys"),
 )
 _newer = node.alias("newer")
 _REPLACED_BY = Statement(
@@ -63,10 +59,8 @@ _REPLACED_BY = Statement(
         within(_newer.c.key, "keys"),
     )
     .order_by(node.c.seq.desc()),
-    "tree",
-    "keys",
+    *("tree", "keys"),
 )
-_STATES = Statement(nodes.of_message(select(node.c.state)), *nodes.OF_MESSAGE)
 _REVIVE = Statement(
     update(node).where(within(node.c.key, "keys")).values(state=int(State.LIVE), superseded_by=None), "keys"
 )
@@ -85,8 +79,7 @@ def _copy_of(columns: Sequence[Column[Any]]) -> Statement:
             [column.name for column in columns],
             select(bindparam("new", type_=BigInteger()), *rest).where(key == bindparam("old")),
         ),
-        "new",
-        "old",
+        *("new", "old"),
     )
 
 
@@ -174,8 +167,8 @@ def make_live(conn: Conn, tree_id: int, keys: Sequence[int]) -> None:
 
 def is_live(conn: Conn, tree_id: int, message: str) -> bool:
     """Whether a message has a live node."""
-    states = conn.all(_STATES, tree_id, message, number_in(message))
-    return any(state == State.LIVE for (state,) in states)
+    row = nodes.by_message(conn, tree_id, message)
+    return row is not None and row.state == State.LIVE
 
 
 def move(conn: Conn, tree_id: int, old: NodeRow, following: Iterable[Outline], parent: int | None) -> NodeRow:

@@ -76,12 +76,7 @@ _CREATE = Statement(
     )
     .on_conflict_do_nothing()
     .returning(tree.c.id),
-    "owner",
-    "conversation",
-    "scope",
-    "created",
-    "sealed",
-    "used",
+    *("owner", "conversation", "scope", "created", "sealed", "used"),
 )
 _opener = node.c.opens == ONE
 _CONTENTS = tuple(
@@ -133,9 +128,7 @@ _SETTLE = Statement(
     update(tree)
     .where(tree.c.id == bindparam("tree"))
     .values(tip=func.nullif(bindparam("tip", type_=BigInteger()), _newest_key), system=bindparam("system")),
-    "tip",
-    "system",
-    "tree",
+    *("tip", "system", "tree"),
 )
 _CHANGED = Statement(
     update(tree).where(tree.c.id == bindparam("tree")).values(version=tree.c.version + 1), "tree"

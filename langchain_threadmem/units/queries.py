@@ -145,8 +145,7 @@ _LATEST = Statement(
         bindparam("tree"),
         literal_column(str(1 << 62)),
     ).limit(bindparam("most")),
-    "tree",
-    "most",
+    *("tree", "most"),
 )
 _NEIGHBOURS = Statement(
     select(_neighbour("key", after=False), _neighbour("key", after=True))  # type: ignore[call-overload]
@@ -159,8 +158,7 @@ _SUMMARY_NAMED = Statement(
     .join(tree, tree.c.id == digest.c.tree)
     .where(digest.c.id == bindparam("id"), tree.c.owner == bindparam("owner"))
     .order_by(digest.c.rank.desc(), digest.c.key),
-    "id",
-    "owner",
+    *("id", "owner"),
 )
 _of_owner = (
     select(node.c.key)
@@ -178,10 +176,7 @@ _MESSAGE_NAMED = Statement(
         _of_owner.where(node.c.named == ONE),
         _of_owner.where(node_keys.is_at(node, tree.c.id, bindparam("number", type_=BigInteger()))),
     ).order_by("key"),
-    "message",
-    "owner",
-    "session",
-    "number",
+    *("message", "owner", "session", "number"),
 )
 _PROTECT = insert_of(unit, "key", "never_delete", replace=True)
 

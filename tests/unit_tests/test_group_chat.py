@@ -164,7 +164,7 @@ def test_the_probabilities_of_a_choice_sum_to_one() -> None:
     choice = chosen(index, "ada", "And at each start?")
     assert set(choice.probabilities) == {2, 3, None}
     assert sum(choice.probabilities.values()) == pytest.approx(1)
-    assert choice.probability == max(choice.probabilities.values())
+    assert choice.probabilities[choice.parent_id] == max(choice.probabilities.values())
 
 
 @given(st.lists(st.tuples(st.sampled_from(["", "ada", "Ada L.", "@", "will"]), st.text()), max_size=8))

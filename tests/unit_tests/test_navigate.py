@@ -13,7 +13,8 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langchain_threadmem import ChatMemory, ConversationNode, MemorySystem
 from langchain_threadmem.errors import InvalidGraphStateError, NodeNotFoundError
 from langchain_threadmem.storage.sqlite import SqliteDatabase
-from langchain_threadmem.tree import graph
+from langchain_threadmem.storage.statements import Conn
+from langchain_threadmem.tree import graph, nodes
 from langchain_threadmem.tree.node import State
 
 Wrap = Callable[[ChatMemory], Any]
@@ -226,3 +227,18 @@ def test_each_verb_agrees_with_the_history(system: MemorySystem, seed: int) -> N
                 inside += [one.id] if one.state <= max(node.state, State.LIVE) else []
                 waiting += below.get(one.id, ())
         assert memory.thread_of(node.id)[-1].id == end
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_nearest_ancestor_of_a_node_is_found_among_any_others(system: MemorySystem, seed: int) -> None:
+    memory, rng = system.conversation("talk"), random.Random(seed)
+    grown(memory, rng, 40)
+    by_id = {node.id: node for node in memory.history}
+    chosen = set(rng.sample(sorted(by_id), len(by_id) // 3))
+
+    def read(conn: Conn) -> dict[int, int | None]:
+        rows = nodes.since(conn, memory._conversation.tree)
+        return nodes.nearest_above(conn, [row for row in rows if row.seq in chosen])
+
+    above = {n: [node.id for node in graph.path(by_id, n)[:-1] if node.id in chosen] for n in chosen}
+    assert system.runtime.database.read(read) == {n: (found or [None])[-1] for n, found in above.items()}

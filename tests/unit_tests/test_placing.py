@@ -23,7 +23,7 @@ from langchain_threadmem.checkpoints.placing import (
     Planned,
     Step,
     Use,
-    plan_list,
+    plan,
     spans,
 )
 from langchain_threadmem.errors import InputError
@@ -52,7 +52,7 @@ class Tree:
         return by_id
 
     def plan(self, words: str) -> list[Step]:
-        return plan_list(elements(words), self.places(), self.tip)
+        return plan(elements(words), self.places(), self.tip).steps
 
     def insert(self, message_id: str, content: object, parent: int | None, state: State = State.LIVE) -> int:
         key = self.first + self.step * len(self.rows)
@@ -194,13 +194,13 @@ def test_2_a_branch_outside_the_list_stays_with_the_old_version() -> None:
 def test_2_nothing_follows_the_new_version_of_a_system_message() -> None:
     places = {"s": [Place(1, None, "s", "s")], "h": [Place(2, 1, "h", "h")], "a": [Place(3, 2, "a", "a")]}
     elements = [Element("s", "new", system=True), Element("h", "h"), Element("a", "a")]
-    assert plan_list(elements, places, 3) == [New(None, supersedes=1), Use(2), Use(3)]
+    assert plan(elements, places, 3).steps == [New(None, supersedes=1), Use(2), Use(3)]
 
 
 def test_2_a_message_edited_under_a_new_system_message_takes_what_follows_along() -> None:
     places = {"s": [Place(1, None, "s", "s")], "h": [Place(2, 1, "h", "h")], "a": [Place(3, 2, "a", "a")]}
     elements = [Element("s", "new", system=True), Element("h", "new"), Element("a", "a")]
-    assert plan_list(elements, places, 3) == [
+    assert plan(elements, places, 3).steps == [
         New(None, supersedes=1),
         New(Planned(0), supersedes=2),
         Follow(3, Planned(1)),
@@ -215,12 +215,12 @@ def test_3_a_message_stored_elsewhere_stays_and_the_run_breaks() -> None:
 
 def test_3_of_several_places_elsewhere_the_live_one_is_used() -> None:
     old, live = Place(8, 4, "h2", "h2", State.SUPERSEDED), Place(7, 5, "h2", "h2")
-    assert plan_list(elements("h2"), {"h2": [old, live]}, tip=7) == [Use(7)]
+    assert plan(elements("h2"), {"h2": [old, live]}, tip=7).steps == [Use(7)]
 
 
 def test_3_of_several_superseded_places_elsewhere_the_highest_key_is_used() -> None:
     places = [Place(key, 4, "h2", "h2", State.SUPERSEDED) for key in (6, 8, 7)]
-    assert plan_list(elements("h2"), {"h2": places}, tip=4) == [Use(8)]
+    assert plan(elements("h2"), {"h2": places}, tip=4).steps == [Use(8)]
 
 
 def test_4_other_content_is_a_new_version_and_the_old_one_is_superseded() -> None:
@@ -237,7 +237,7 @@ def test_4_a_new_version_at_the_front_of_a_trimmed_list_stands_beside_the_old_on
 
 def test_4_an_id_without_a_live_place_supersedes_nothing() -> None:
     gone = Place(1, None, "h1", "h1", State.SUPERSEDED)
-    assert plan_list(elements("h1'"), {"h1": [gone]}, tip=None) == [New(None)]
+    assert plan(elements("h1'"), {"h1": [gone]}, tip=None).steps == [New(None)]
 
 
 def test_4_an_aside_with_other_content_is_another_aside() -> None:
@@ -281,7 +281,7 @@ def test_5_what_is_new_lives_where_its_predecessor_was_moved_to() -> None:
     moved = stored("h1 a1 h2", "h1")
     moved.place("h2", "h1")
     assert moved.plan("h1 a1 h2 a2") == [Use(1), Use(2), Use(3), New(4)]
-    assert plan_list(elements("a2"), moved.places(), tip=4, after=3, home=4) == [New(4)]
+    assert plan(elements("a2"), moved.places(), tip=4, after=3, home=4).steps == [New(4)]
     moved.store("h1 a1 h2 a2")
     assert moved.threads() == ["h1 a1", "h1 h2 a2"]
 
@@ -335,10 +335,10 @@ def test_5_a_former_version_of_a_conversation_goes_on_where_it_is() -> None:
 
 def test_a_list_known_to_begin_with_stored_rows_is_planned_from_there() -> None:
     places = stored("h1 a1 h2", "h1 a1' h2").places()
-    whole = plan_list(elements("h1 a1 h2 a2"), places, tip=5)
+    whole = plan(elements("h1 a1 h2 a2"), places, tip=5).steps
     copy = New(2, State.SUPERSEDED, copies=3)
     assert whole[2:] == [copy, New(Planned(2))]
-    assert plan_list(elements("h2 a2"), places, tip=5, after=2) == [copy, New(Planned(0))]
+    assert plan(elements("h2 a2"), places, tip=5, after=2).steps == [copy, New(Planned(0))]
 
 
 def test_an_empty_list_needs_nothing() -> None:
@@ -596,5 +596,5 @@ def test_a_thread_that_was_forked_at_every_message_is_one_run() -> None:
 def test_5_a_result_right_after_its_call_is_no_aside() -> None:
     tree = stored("h1 a1 h2")
     found = [*elements("h1 a1"), Element("t1", "t1", result=True), *elements("h2")]
-    plan = plan_list(found, tree.places(), tree.tip)
-    assert plan == [Use(1), Use(2), New(2, beside=True), Follow(3, Planned(2))]
+    steps = plan(found, tree.places(), tree.tip).steps
+    assert steps == [Use(1), Use(2), New(2, beside=True), Follow(3, Planned(2))]

@@ -42,6 +42,10 @@ def forest(
     }
 
 
+def parents_of(nodes: dict[int, ConversationNode]) -> dict[int, int | None]:
+    return {node_id: node.parent_id for node_id, node in nodes.items()}
+
+
 def ids(nodes: list[ConversationNode]) -> list[int]:
     return [node.id for node in nodes]
 
@@ -207,51 +211,18 @@ def test_a_node_that_is_its_own_parent_is_named() -> None:
         validate(nodes_of({1: None, 2: 2}))
 
 
-# --- order of a selection ----------------------------------------------------------------------
+# --- preorder ----------------------------------------------------------------------------------
 
 
-def test_selected_nodes_of_one_thread_stay_together() -> None:
-    assert orderly(forest({1: None, 2: None, 3: 1, 4: 2, 5: 3}), [5, 4, 2, 1]) == [1, 5, 2, 4]
+def test_nodes_of_one_thread_stay_together() -> None:
+    assert orderly({5: 1, 1: None, 4: 2, 2: None}) == [1, 5, 2, 4]
+    assert orderly({}) == []
 
 
-def test_a_selected_node_hangs_under_its_nearest_selected_ancestor() -> None:
-    assert orderly(forest({1: None, 2: None, 3: 1, 4: 3, 5: 3}), [1, 2, 4, 5]) == [1, 4, 5, 2]
-
-
-def test_a_node_selected_twice_is_given_once() -> None:
-    assert orderly(forest(CHAIN), [3, 2, 3]) == [2, 3]
-
-
-def test_nothing_selected_is_nothing_in_order() -> None:
-    assert orderly(forest(CHAIN), []) == []
-
-
-def test_an_unknown_selected_node_is_named() -> None:
-    with pytest.raises(NodeNotFoundError, match="no node 9"):
-        orderly(forest(CHAIN), [1, 9])
-
-
-@pytest.mark.parametrize("selected", [[1], [1, 2], [1, 2, 3]])
-def test_a_selection_in_a_circle_is_refused(selected: list[int]) -> None:
+@pytest.mark.parametrize("parents", [{1: 3, 2: 1, 3: 2}, {1: None, 2: 2}, {1: 2, 2: 1, 3: 2}])
+def test_no_order_is_made_of_a_circle(parents: dict[int, int | None]) -> None:
     with pytest.raises(InvalidGraphStateError, match="in a circle"):
-        orderly(forest({1: 3, 2: 1, 3: 2}), selected)
-
-
-def test_ordering_a_deep_selection_visits_each_ancestor_once() -> None:
-    class Counting(dict[int, ConversationNode]):
-        reads = 0
-
-        def __getitem__(self, key: int) -> ConversationNode:
-            self.reads += 1
-            return super().__getitem__(key)
-
-    # A chain that is not selected, with many selected nodes hanging at its end.
-    parents = (
-        {1: None} | {n: n - 1 for n in range(2, DEEP)} | dict.fromkeys(range(DEEP, DEEP + 500), DEEP - 1)
-    )
-    nodes = Counting(forest(parents))
-    assert orderly(nodes, range(DEEP, DEEP + 500)) == list(range(DEEP, DEEP + 500))
-    assert nodes.reads < DEEP + 500 * 3
+        orderly(parents)
 
 
 # --- laws --------------------------------------------------------------------------------------
@@ -259,7 +230,7 @@ def test_ordering_a_deep_selection_visits_each_ancestor_once() -> None:
 
 @pytest.mark.parametrize(
     "view",
-    [lambda n: path(n, DEEP), lambda n: threads([*n.values()])[0], lambda n: orderly(n, n)],
+    [lambda n: path(n, DEEP), lambda n: threads([*n.values()])[0], lambda n: orderly(parents_of(n))],
     ids=["path", "threads", "orderly"],
 )
 def test_depth_is_no_limit(view: Callable[[dict[int, ConversationNode]], list[object]]) -> None:
@@ -292,13 +263,10 @@ def test_paths_and_leaves_agree_with_networkx(nodes: dict[int, ConversationNode]
     assert all(set(ids(path(nodes, n))) == networkx.ancestors(graph, n) | {n} for n in nodes)
 
 
-@given(forests(), st.data())
-def test_a_selection_is_ordered_with_every_subtree_in_one_piece(
-    nodes: dict[int, ConversationNode], data: st.DataObject
-) -> None:
-    selected = data.draw(st.sets(st.sampled_from(sorted(nodes)))) if nodes else set()
-    order = orderly(nodes, selected)
-    assert sorted(order) == sorted(selected)
+@given(forests())
+def test_nodes_are_ordered_with_every_subtree_in_one_piece(nodes: dict[int, ConversationNode]) -> None:
+    order = orderly(parents_of(nodes))
+    assert sorted(order) == sorted(nodes)
     for start, node_id in enumerate(order):
-        below = {n for n in selected if node_id in ids(path(nodes, n))}
+        below = {n for n in nodes if node_id in ids(path(nodes, n))}
         assert set(order[start : start + len(below)]) == below

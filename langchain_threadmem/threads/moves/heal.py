@@ -46,23 +46,11 @@ class Move(NamedTuple):
 
 
 class Moved(NamedTuple):
-    """A turn that was moved.
-
-    Attributes:
-        move: The move.
-        message_id: Id of its human message.
-        node_id: Number of the new node of that message.
-        parent_id: Number of the new parent; `None` at a root.
-        former_id: Number of the former node.
-        former_parent_id: Number of the former parent; `None` at a root.
-    """
+    """A turn that was moved, with the former and the new node of its human message."""
 
     move: Move
-    message_id: str
-    node_id: int
-    parent_id: int | None
-    former_id: int
-    former_parent_id: int | None
+    former: NodeRow
+    new: NodeRow
 
 
 def moves(index: TurnIndex, revised: Mapping[int, Chances], single_tree: bool = False) -> list[Move]:
@@ -111,7 +99,7 @@ def move(conn: Conn, tree: int, wanted: Sequence[Move], chosen_in: trees.TreeEpo
         if parent is not None and not _can_be_above(conn, nodes.by_seq(conn, tree, parent), row):
             continue
         new, _ = revise.place_turn(conn, tree, row.seq, parent, planned.placement)
-        moved.append(Moved(planned, row.message, new.seq, new.parent, row.seq, row.parent))
+        moved.append(Moved(planned, row, new))
     return moved
 
 
