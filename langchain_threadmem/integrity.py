@@ -6,7 +6,8 @@ from collections.abc import Collection
 
 from sqlalchemy import BigInteger, bindparam, delete, func, literal_column, select
 
-from langchain_threadmem.index import vectors, watermarks
+from langchain_threadmem.index import watermarks
+from langchain_threadmem.index.removal import drop_model
 from langchain_threadmem.messages.ids import is_numbered
 from langchain_threadmem.messages.text import plural
 from langchain_threadmem.removal.tables import TABLES, Id, scope
@@ -146,9 +147,7 @@ def delete_damaged(conn: Conn) -> list[str]:
         repairs.append("the index of words was rebuilt")
     broken = checksums.damaged_keys(conn, embedding)
     for tree_id, model in sorted(_trees_of(conn, broken)):
-        vectors.delete_of_tree(conn, tree_id, model)
-        watermarks.drop(conn, tree_id, watermarks.embeddings_of(model))
-        watermarks.drop(conn, tree_id, watermarks.index_of(model))
+        drop_model(conn, tree_id, model)
     for key, model in broken:  # Includes vectors whose node does not exist.
         conn.run(_DELETE_VECTOR, key, model)
     if broken:

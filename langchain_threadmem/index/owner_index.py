@@ -174,6 +174,11 @@ def _exact_of_owner(runtime: Runtime) -> Flow[ExactIndex]:
     return whole.index
 
 
+def stop_filling(runtime: Runtime) -> Flow[None]:
+    """End the background job that adds vectors to the index of an owner, after its running piece."""
+    yield from Call(lambda: runtime.ahead.drop(runtime.get(OwnerVectors).filling))
+
+
 def empty(index: VectorIndex, owner: str) -> Flow[str]:
     """Empty an index; the next search fills it again.
 
@@ -275,11 +280,11 @@ def reindex(runtime: Runtime) -> Flow[int]:
     index = yield from Call(runtime.get(Indexes).index)
     if index is None:
         return 0
-    yield from Call(lambda: runtime.ahead.drop(runtime.get(OwnerVectors).filling))
+    yield from stop_filling(runtime)
     yield from empty(index, runtime.owner)
     yield from catch_up_owner(runtime)
     count, _ = yield from Sql(lambda conn: _counts(conn, runtime.owner, runtime.get(Indexes).model))
     if needs_index(runtime, count):
-        yield from Call(lambda: runtime.ahead.drop(runtime.get(OwnerVectors).filling))
+        yield from stop_filling(runtime)
         yield from _fill(runtime, index)
     return (yield from Call(index.count))

@@ -41,9 +41,14 @@ def take_out(conn: Conn, owner: str, tree: int, places: Sequence[Place]) -> None
     embeddings.delete_of(conn, list(seq_of))
     for model in filter(embeddings.has_history, {name.partition(":")[2] for name in embedded}):
         # The vectors of other messages depend on the removed messages.
-        embeddings.delete_of_tree(conn, tree, model)
-        watermarks.drop(conn, tree, watermarks.embeddings_of(model))
-        watermarks.drop(conn, tree, watermarks.index_of(model))
+        drop_model(conn, tree, model)
+
+
+def drop_model(conn: Conn, tree: int, model: str) -> None:
+    """Delete the vectors of a model in a tree, with their watermarks; the next search makes them again."""
+    embeddings.delete_of_tree(conn, tree, model)
+    watermarks.drop(conn, tree, watermarks.embeddings_of(model))
+    watermarks.drop(conn, tree, watermarks.index_of(model))
 
 
 class Removed(NamedTuple):

@@ -21,7 +21,7 @@ from langchain_threadmem.errors import ClosedError, InputError, PersistenceError
 from langchain_threadmem.index import lexicon, watermarks
 from langchain_threadmem.index.empty_tree import empty_tree
 from langchain_threadmem.index.indexes import Indexes
-from langchain_threadmem.index.owner_index import OwnerVectors, empty
+from langchain_threadmem.index.owner_index import empty, stop_filling
 from langchain_threadmem.index.removal import take_out
 from langchain_threadmem.index.vector_index import ClearableIndex, VectorIndex
 from langchain_threadmem.messages.ids import check_name
@@ -115,7 +115,7 @@ def erase(runtime: Runtime, conversation: str | None, before: datetime | None) -
             return _erase_whole(conn, owner, conversation)
         return _erase_older(conn, owner, conversation, time)
 
-    yield from Call(lambda: runtime.ahead.drop(runtime.get(OwnerVectors).filling))
+    yield from stop_filling(runtime)
     # Read before the erasure, which also erases the watermarks of the indexes.
     models = yield from _indexed_models(runtime)
     erased = yield from Sql(write, write=True)
@@ -216,7 +216,7 @@ class Scrubbed:
 
 def scrub(runtime: Runtime) -> Flow[Scrubbed]:
     """Rewrite the files, without the bytes of deleted rows."""
-    yield from Call(lambda: runtime.ahead.drop(runtime.get(OwnerVectors).filling))
+    yield from stop_filling(runtime)
     unscrubbed: list[str] = []
     for model in (yield from _indexed_models(runtime)):
         index, reason = yield from _open_index(runtime, model)
