@@ -16,7 +16,8 @@ from langchain_threadmem.errors import PersistenceError, ThreadMemError
 _UNSAFE = re.compile(r"[^\w.-]+")
 _RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\.|$)", re.IGNORECASE)
 """The beginning of a name that Windows reserves for a device."""
-_LONGEST_NAME = 100
+_LONGEST_NAME = 150
+"""The longest name in bytes; file systems allow 255 with the suffix and the name of the draft."""
 
 
 def write_text(path: str | Path, text: str) -> None:
@@ -99,7 +100,8 @@ def file_names(names: Sequence[str], suffix: str) -> Iterator[str]:
     """A file name for each conversation, safe on every system; equal names are numbered."""
     used: set[str] = set()
     for name in names:
-        stem = _UNSAFE.sub("_", name).strip("._")[:_LONGEST_NAME] or "conversation"
+        short = _UNSAFE.sub("_", name).strip("._").encode()[:_LONGEST_NAME].decode(errors="ignore")
+        stem = short or "conversation"
         stem = f"_{stem}" if _RESERVED.match(stem) else stem
         unique, number = stem, 1
         while unique.casefold() in used:

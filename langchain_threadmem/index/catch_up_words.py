@@ -61,6 +61,9 @@ def _add_words(conn: Conn, runtime: Runtime, chosen: Sequence[int]) -> bool:
         watermarks.drop(conn, tree, other_name)
     at = {tree: state.watermark for tree, state in watermarks.of_trees(conn, name, chosen).items()}
     rows, documents = _new_documents(conn, runtime, at, WORDS_AT_ONCE)
+    last = {tree: row.seq for tree, row in rows}
+    without = {tree: watermark for tree, watermark in at.items() if tree not in last}
+    watermarks.put(conn, name, watermarks.after_purge(conn, name, without))
     if not rows:
         return False
     document_queries.put(conn, [(key, document) for _, key, document in documents])
@@ -73,7 +76,7 @@ def _add_words(conn: Conn, runtime: Runtime, chosen: Sequence[int]) -> bool:
     lexicon.add(conn, owner, entries)
     reached = {
         tree: Watermark(seq, at[tree].documents + len(entries[tree]), at[tree].words + words[tree])
-        for tree, seq in {tree: row.seq for tree, row in rows}.items()
+        for tree, seq in last.items()
     }
     watermarks.put(conn, name, reached)
     return len(at) == 1 and len(rows) == WORDS_AT_ONCE

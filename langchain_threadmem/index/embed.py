@@ -295,7 +295,10 @@ def _missing(conn: Conn, runtime: Runtime, chosen: Sequence[int], most: int) -> 
     again = any(marks.values())
     read = nodes.after_marks(conn, name, {tree: seq - 1 for tree, seq in marks.items()}, most + again)
     rows = [(tree, row) for tree, row in read if row.seq > marks[tree]]
-    if not rows:
+    last = {tree: row.seq for tree, row in rows}
+    without = {tree: reached.watermark for tree, reached in at.items() if tree not in last}
+    last |= {tree: mark.seq for tree, mark in watermarks.after_purge(conn, name, without).items()}
+    if not last:
         return None
     keys = [row.key for _, row in rows]
     done = {key for key, model_of in embeddings.models_of(conn, keys) if model_of == model}
@@ -319,7 +322,6 @@ def _missing(conn: Conn, runtime: Runtime, chosen: Sequence[int], most: int) -> 
         for tree, row, node in new
     ]
     counts = Counter(tree for tree, _, _ in todo)
-    last = {tree: row.seq for tree, row in rows}
     return _Batch(
         [key for _, key, _ in todo],
         [text for _, _, text in todo],

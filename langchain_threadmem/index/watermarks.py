@@ -187,6 +187,12 @@ def missing_in(conn: Conn, name: str, trees: Collection[int]) -> dict[int, int]:
     return {row[0]: row[1] for row in conn.all(_MISSING_IN, name, json.dumps(list(trees)))}
 
 
+def after_purge(conn: Conn, name: str, at: Mapping[int, Watermark]) -> dict[int, Watermark]:
+    """The watermarks of trees whose messages above them were all purged, raised to the newest number."""
+    behind = missing_in(conn, name, at) if at else {}
+    return {tree: at[tree]._replace(seq=at[tree].seq + count) for tree, count in behind.items()}
+
+
 def lacking(conn: Conn, owner: str, model: str, name: str) -> dict[int, int]:
     """The number of vectors above the watermark of an index of vectors, by tree of an owner."""
     return {row[0]: row[1] for row in conn.all(_LACKING, embeddings_of(model), name, owner)}

@@ -21,6 +21,11 @@ from langchain_threadmem.threads.run_selector import ThreadedConversation
 from langchain_threadmem.tree.run_lineage import Lineage
 
 
+def routed_in(active: ActiveThread | None) -> str | None:
+    """Id of the human message that was routed last, by the `active_thread` of a state."""
+    return active.get("message_id") if active else None
+
+
 def announced_route(
     conversation: ThreadedConversation,
     messages: Sequence[BaseMessage],
@@ -34,8 +39,7 @@ def announced_route(
     Events are written to the custom stream of the graph and passed to the callback handlers of the run. The
     events of moved turns come before the event of the selection.
     """
-    last = before.get("message_id") if before else None
-    routed = yield from route(conversation, messages, last, lineage, suggest_at, covers)
+    routed = yield from route(conversation, messages, routed_in(before), lineage, suggest_at, covers)
     if routed is not None:
         for event in (*routed.moves, routed.event):
             if event is not None:
@@ -59,16 +63,16 @@ def state_update(routed: Routed, suggests: bool, messages_key: str | None) -> di
     return update
 
 
-def check_recall(recall: int, scope: Scope, min_similarity: float) -> None:
+def check_recall(recall: int, scope: Scope, min_similarity: float, name: str = "recall") -> None:
     """Refuse options of a recall that have the wrong type or are out of their range.
 
     Raises:
-        InputError: `recall` is not an integer of at least 0, `scope` is unknown, or `min_similarity` is not a
-            number.
+        InputError: `recall`, which the caller names `name`, is not an integer of at least 0, `scope` is
+            unknown, or `min_similarity` is not a number.
     """
     if not is_whole(recall, 0):
         raise InputError(
-            f"recall={recall!r} is not an integer of at least 0; pass the number of messages, 0 for none"
+            f"{name}={recall!r} is not an integer of at least 0; pass the number of messages, 0 for none"
         )
     check_one_of("scope", scope, get_args(Scope))
     if not is_number(min_similarity):

@@ -23,7 +23,12 @@ from langchain_threadmem.engine.flow import Flow, arun, run
 from langchain_threadmem.engine.owners import OwnerOfRun
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.integrations._run_config import ConversationId
-from langchain_threadmem.integrations._state_updates import announced_route, check_recall, state_update
+from langchain_threadmem.integrations._state_updates import (
+    announced_route,
+    check_recall,
+    routed_in,
+    state_update,
+)
 from langchain_threadmem.integrations._system import RunConversations
 from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.codec import text_of
@@ -160,7 +165,8 @@ def store_turn_node(
     conversations = RunConversations(system, conversation_id, owner=owner)
 
     def work(state: Any, conversation: ThreadedConversation, lineage: Lineage) -> Flow[dict[str, Any]]:
-        yield from store_turn(conversation, _list(state, messages_key), lineage)
+        active = value_in(state, "active_thread")
+        yield from store_turn(conversation, _list(state, messages_key), lineage, routed_in(active))
         return {}
 
     return _node("store_turn", conversations, work)
@@ -189,6 +195,7 @@ def recall_node(
         owner: As for `select_thread_node`.
         cover: As for `ChatMemory`, if a later node adds these turns to the list; they are then not recalled.
     """
+    check_recall(n_results, scope, min_similarity, "n_results")
     conversations = RunConversations(system, conversation_id, owner=owner, cover=cover)
 
     def work(state: Any, conversation: ThreadedConversation, lineage: Lineage) -> Flow[dict[str, Any]]:

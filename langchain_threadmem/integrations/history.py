@@ -18,7 +18,7 @@ from langchain_core.chat_history import BaseChatMessageHistory
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import ensure_config
 
-from langchain_threadmem.chat_memory import ChatMemory, ConversationOptions
+from langchain_threadmem.chat_memory import ChatMemory, ConversationOptions, check_options
 from langchain_threadmem.engine.flow import Flow, arun, averb, run, verb
 from langchain_threadmem.engine.owners import OwnerOfRun
 from langchain_threadmem.engine.runtime import Runtime
@@ -75,8 +75,7 @@ class ThreadMemChatMessageHistory(BaseChatMessageHistory):
         self._options = options
         self._memory: ChatMemory | None = None
         self._shown: ActiveThread | None = None
-        if owner is None and system.owner_of_run is None:
-            _ = self.memory  # Checks the options.
+        check_options(**options)
 
     @property
     def memory(self) -> ChatMemory:

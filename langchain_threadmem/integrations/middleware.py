@@ -21,7 +21,12 @@ from langchain_threadmem.engine.flow import Flow, arun, averb, run, verb
 from langchain_threadmem.engine.owners import OwnerOfRun
 from langchain_threadmem.engine.runtime import Runtime as MemoryRuntime
 from langchain_threadmem.integrations._run_config import ConversationId
-from langchain_threadmem.integrations._state_updates import announced_route, check_recall, state_update
+from langchain_threadmem.integrations._state_updates import (
+    announced_route,
+    check_recall,
+    routed_in,
+    state_update,
+)
 from langchain_threadmem.integrations._system import RunConversations, shared_system
 from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.codec import text_of
@@ -239,7 +244,8 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
     def after_agent(self, state: ThreadMemState, runtime: Runtime[Any]) -> Flow[dict[str, Any] | None]:
         """Store the turn."""
         conversation, lineage = self._conversations.of(get_config())
-        yield from store_turn(conversation, state["messages"], lineage)
+        active = routed_in(state.get("active_thread"))
+        yield from store_turn(conversation, state["messages"], lineage, active)
         return None
 
     aafter_agent = averb(after_agent)
@@ -248,8 +254,8 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
         conversation, _ = self._conversations.of(get_config())
         state = cast("ThreadMemState", request.state)
         # Tool results are stored before each call, since a summary may replace them in the list.
-        yield from store(conversation, state["messages"])
         active = state.get("active_thread")
+        yield from store(conversation, state["messages"], routed_in(active))
         if active is None:
             return request.messages
         thread = yield from thread_to(conversation, active["message_id"])

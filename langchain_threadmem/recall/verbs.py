@@ -26,7 +26,7 @@ from langchain_threadmem.recall.search import Hit, search
 from langchain_threadmem.recall.sources import MemorySource, PreparedQuery, is_outdated, prepare
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import graph, nodes, read, trees
-from langchain_threadmem.tree.conversation import Conversation, tree_of
+from langchain_threadmem.tree.conversation import Conversation, found_tree_of, tree_of
 from langchain_threadmem.tree.nodes import NodeRow
 from langchain_threadmem.tree.rows import nodes_of
 
@@ -48,7 +48,9 @@ def recall(
     """The messages and summaries that answer a query best, the best first; see `ChatMemory.recall`."""
     depth = depth_of(conversation, context_depth)
     shown: set[str | None] = set()
-    if options.max_tokens is not None:  # A window may be a caller's code, so it runs outside the snapshot.
+    is_limited = options.max_tokens is not None
+    if is_limited and (options.scope != "owner" or (yield from found_tree_of(conversation))):
+        # A window may be a caller's code, so it runs outside the snapshot.
         shown = {message.id for message in (yield from read.messages(conversation))}
 
     def read_hits(hits: Sequence[Hit[int]]) -> Flow[list[Recollection]]:

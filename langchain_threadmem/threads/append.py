@@ -19,7 +19,7 @@ from langchain_threadmem.messages.tool_pairs import call_ids
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.threads.moves import heal
 from langchain_threadmem.threads.moves.heal import Move
-from langchain_threadmem.threads.run_selector import ThreadedConversation, select
+from langchain_threadmem.threads.run_selector import ThreadedConversation, parent_if_emptied, select
 from langchain_threadmem.tree import nodes, trees
 from langchain_threadmem.tree.append import TIP, Append, Draft, Parent, Written
 from langchain_threadmem.tree.conversation import created_tree_of, tree_of
@@ -135,7 +135,7 @@ def _write(
         return []
     # The drafts are encoded already, so a message that cannot be stored creates no tree.
     tree = conversation.tree or (yield from created_tree_of(conversation))
-    write = Append(tree, drafts, parent, chosen_in=chosen_in)
+    write = Append(tree, drafts, parent, chosen_in=chosen_in, otherwise=parent_if_emptied(conversation))
 
     def move_and_write(conn: Conn) -> Written:
         heal.move(conn, tree, moves, chosen_in)

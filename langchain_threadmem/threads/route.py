@@ -33,7 +33,14 @@ from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.threads import coverage
 from langchain_threadmem.threads.events import MoveEvent, Placed, SelectionEvent, move_event, selection_event
 from langchain_threadmem.threads.moves import corrections, heal
-from langchain_threadmem.threads.run_selector import EVERYTHING, Past, ThreadedConversation, select
+from langchain_threadmem.threads.run_selector import (
+    EVERYTHING,
+    Past,
+    Selected,
+    ThreadedConversation,
+    parent_if_emptied,
+    select,
+)
 from langchain_threadmem.threads.store_messages import (
     is_unseen_after,
     newest_turn,
@@ -45,7 +52,7 @@ from langchain_threadmem.threads.store_messages import (
 from langchain_threadmem.tree import append as writer
 from langchain_threadmem.tree import branches, nodes, revise, run_lineage, trees
 from langchain_threadmem.tree import placements as stored_placements
-from langchain_threadmem.tree.append import TIP
+from langchain_threadmem.tree.append import TIP, NodeWriter
 from langchain_threadmem.tree.conversation import created_tree_of, tree_of
 from langchain_threadmem.tree.nodes import NodeRow
 from langchain_threadmem.tree.rows import drafts_of
@@ -117,22 +124,15 @@ def route(
     newest = newest_human(spoken)
     if newest is None:
         return None
-    if any(message.type in ANSWERING for message in spoken[newest:]):
-        yield from store(conversation, spoken)
+    found = None
+    while found is None:  # If the conversation is emptied after the write, the message is stored again.
         placed: Placed | str = "the turn is under way"
-    else:
-        placed = yield from _route(conversation, spoken, newest, routed, lineage, suggest_at is not None)
-    tree = yield from created_tree_of(conversation)
-    message_id = str(spoken[newest].id)
-
-    def read(conn: Conn) -> tuple[NodeRow, list[tuple[str, str, str]], bool]:
-        row = nodes.by_message(conn, tree, message_id)
-        assert row is not None, f"message {message_id!r} was stored a moment ago"
-        path = _path(conn, row.key)
-        return row, path, _shows(conn, tree, spoken[:newest], [id_ for id_, *_ in path])
-
-    row, bodies, shows = yield from Sql(read)
-    path = decode_stored(bodies, other=conversation.runtime.parts.read)
+        if any(message.type in ANSWERING for message in spoken[newest:]):
+            yield from store(conversation, spoken, routed)
+        else:
+            placed = yield from _route(conversation, spoken, newest, routed, lineage, suggest_at is not None)
+        found = yield from _stored(conversation, spoken, newest)
+    row, path, shows = found
     rewritten = list(given)
     if not shows:
         system_messages = [message for message in given if isinstance(message, SystemMessage)]
@@ -150,12 +150,34 @@ def route(
         moved = [move_event(conversation.name, turn) for turn in placed.moved]
     reason = placed if isinstance(placed, str) else placed.selected.reason
     return Routed(
-        ActiveThread(message_id=message_id, node_id=row.seq, parent_id=row.parent, reason=reason),
+        ActiveThread(message_id=row.message, node_id=row.seq, parent_id=row.parent, reason=reason),
         path,
         None if [new.id for new in rewritten] == [old.id for old in given] else rewritten,
         event,
         moved,
     )
+
+
+def _stored(
+    conversation: ThreadedConversation, spoken: Sequence[BaseMessage], newest: int
+) -> Flow[tuple[NodeRow, list[BaseMessage], bool] | None]:
+    """The node of a message of a list, the messages from its root to it, and whether the list shows them.
+
+    `None` if the message is not stored.
+    """
+    tree = yield from tree_of(conversation)
+
+    def read(conn: Conn) -> tuple[NodeRow, list[tuple[str, str, str]], bool] | None:
+        row = nodes.by_message(conn, tree, str(spoken[newest].id))
+        if row is None:
+            return None
+        path = _path(conn, row.key)
+        return row, path, _shows(conn, tree, spoken[:newest], [id_ for id_, *_ in path])
+
+    if (found := (yield from Sql(read))) is None:
+        return None
+    row, path, shows = found
+    return row, decode_stored(path, other=conversation.runtime.parts.read), shows
 
 
 def _route(
@@ -171,7 +193,7 @@ def _route(
     Returns:
         The place of the first of them; the reason if all of them already have places.
     """
-    tree, write_value = (yield from created_tree_of(conversation)), conversation.runtime.parts.keep
+    tree, write_value = (yield from tree_of(conversation)), conversation.runtime.parts.keep
     start = newest
     while start and isinstance(spoken[start - 1], HumanMessage):
         start -= 1
@@ -179,7 +201,7 @@ def _route(
         if (yield from repeats(conversation, spoken[:end])):
             spoken, newest, start = spoken[end:], newest - end, 0
             break
-    yield from store(conversation, spoken[:start])
+    yield from store(conversation, spoken[:start], routed)
     if lineage.rewound:
         yield from _revive(conversation, spoken[:start])
 
@@ -199,24 +221,32 @@ def _route(
         written = yield from store(conversation, spoken[: newest + 1])
         return "it is a new version of a message" if written else "it has its place already"
     selected = yield from select(conversation, spoken[newest], past, suggest)
-    drafts = selected.explains(drafts_of([spoken[first]], other=write_value))
+    drafts = drafts_of([spoken[first]], other=write_value)
     tree = yield from created_tree_of(conversation)  # The conversation may have been erased meanwhile.
 
     def write(conn: Conn) -> Placed:
         trees.lock(conn, tree)
         head = trees.head(conn, tree)
-        active, parent, placement, since = selected.active, selected.parent, selected.placement, began
-        if selected.chosen_in != (tree, head.epoch):  # The conversation was emptied meanwhile.
-            active, parent, placement, since = TIP, None, None, None
+        chosen, since = selected, began
+        if not trees.keeps_numbers((tree, head.epoch), selected.chosen_in):
+            # The conversation was emptied meanwhile, so the selection names and quotes removed messages.
+            parent = parent_if_emptied(conversation)
+            reason = "starts a new thread" if parent is None else "continues the active thread"
+            chosen, since = Selected(parent, reason), None
+        active, parent, placement = chosen.active, chosen.parent, chosen.placement
         if active is TIP:
             active = _tip_before(conn, tree, head, {str(message.id) for message in spoken[first:]})
         moved = heal.move(conn, tree, selected.moves, selected.chosen_in)
         stored = nodes.by_message(conn, tree, drafts[0].id)
         if stored is not None and stored.body != drafts[0].body:
             # A saver has stored the message as it was before an earlier node of the graph changed it.
-            write_new(conn, tree, [drafts[0]._replace(placement=None)], 0, ())
-        (key,), (node,) = writer.append(conn, tree, drafts, parent, chosen_in=selected.chosen_in)
+            write_new(conn, tree, drafts, 0, ())
+        (key,), (node,) = writer.append(conn, tree, chosen.explains(drafts), parent)
         place = node.id, node.parent_id
+        if parent is not TIP and node.parent_id != parent:
+            _, parent = NodeWriter(conn, tree, head).under(
+                parent
+            )  # The parent may have been purged meanwhile.
         # Another writer has stored the message below the old tip.
         at_root = parent is None and _above(conn, tree, node.parent_id) is None
         if parent is not TIP and node.parent_id != parent and not at_root:
@@ -228,9 +258,10 @@ def _route(
         origin = nodes.first_version(conn, tree, drafts[0].id)
         is_unseen = is_unseen_after(conn, tree, lineage)
         run_lineage.begin(conn, tree, lineage.thread, origin or node.id, since, is_unseen)
-        return Placed(spoken[first], *place, active, selected, moved)
+        return Placed(spoken[first], *place, active, chosen, moved)
 
     placed = yield from Sql(write, write=True)
+    selected = placed.selected
     if selected.turns is not None and selected.placement is not None and placed.parent_id == selected.parent:
         selected.turns.explain(placed.node_id, selected.placement)
     yield from store(conversation, spoken[: newest + 1])

@@ -63,7 +63,7 @@ class Selected(NamedTuple):
         preferred: The choice of the selector, if it is only suggested; `TIP` if there is none.
         turns: The turns of the conversation; `None` if the selector did not need them.
         moves: The earlier turns to move before the message is stored.
-        chosen_in: The epoch of the numbers; if the tree was emptied since, the message begins a thread.
+        chosen_in: The epoch of the numbers; see `parent_if_emptied`.
     """
 
     parent: Parent
@@ -83,6 +83,11 @@ class Selected(NamedTuple):
         return [
             draft._replace(placement=self.placement) if i == at else draft for i, draft in enumerate(drafts)
         ]
+
+
+def parent_if_emptied(conversation: ThreadedConversation) -> Parent:
+    """The parent of a message whose conversation was emptied while its parent was chosen."""
+    return TIP if conversation.single_tree else None
 
 
 class Past(NamedTuple):

@@ -23,11 +23,11 @@ from langchain_threadmem.messages.tool_pairs import exchanges, follows_call
 from langchain_threadmem.messages.typed_json import Writer
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn
-from langchain_threadmem.threads.run_selector import ThreadedConversation
+from langchain_threadmem.threads.run_selector import ThreadedConversation, parent_if_emptied
 from langchain_threadmem.threads.tree_view import turns
 from langchain_threadmem.tree import append as writer
 from langchain_threadmem.tree import grafts, nodes, run_lineage, superseding, trees
-from langchain_threadmem.tree.append import Draft
+from langchain_threadmem.tree.append import TIP, Draft, Parent
 from langchain_threadmem.tree.conversation import created_tree_of, tree_of
 from langchain_threadmem.tree.nodes import NodeRow, Outline
 from langchain_threadmem.tree.rows import drafts_of
@@ -35,12 +35,21 @@ from langchain_threadmem.tree.run_lineage import Lineage, within
 
 
 @telemetry.observed("create_memory", telemetry.of_conversation, lambda count: {telemetry.COUNT: count})
-def store(conversation: ThreadedConversation, given: Sequence[BaseMessage]) -> Flow[int]:
+def store(
+    conversation: ThreadedConversation, given: Sequence[BaseMessage], routed: str | None = None
+) -> Flow[int]:
     """Store the end of a list: the messages after the last stored message.
 
     A message with a stored id and other content is a new version of the stored message; an answer beside
     older answers of the same turn supersedes them. Summaries, recalled text and system messages are not
     stored: no person, model or tool of the conversation wrote them.
+
+    Args:
+        conversation: The conversation.
+        given: The list.
+        routed: Id of the human message that was routed last, in the graph's state. If it is in the list, and
+            no message of the list is stored, the conversation was emptied meanwhile, and the list does not
+            continue the messages that were stored since.
 
     Returns:
         The number of messages that were written.
@@ -54,22 +63,25 @@ def store(conversation: ThreadedConversation, given: Sequence[BaseMessage]) -> F
     tree = yield from created_tree_of(conversation)
     tail = spoken[max(first - 1, 0) :]  # From the last stored message.
     drafts = drafts_of(tail, other=write_value)
+    was_stored = routed in {message.id for message in spoken}
+    otherwise = parent_if_emptied(conversation) if was_stored else TIP
 
     def write(conn: Conn) -> int:
         trees.lock(conn, tree)
         start = _first_new(conn, tree, tail, write_value)  # Another writer may have stored messages since.
         if start < len(tail):
-            write_new(conn, tree, drafts, start, {message.id for message in spoken[:first]})
+            earlier = {message.id for message in spoken[:first]}
+            write_new(conn, tree, drafts, start, earlier, otherwise)
         return len(tail) - start
 
     return written + (yield from Sql(write, write=True))
 
 
 def store_turn(
-    conversation: ThreadedConversation, given: Sequence[BaseMessage], lineage: Lineage
+    conversation: ThreadedConversation, given: Sequence[BaseMessage], lineage: Lineage, routed: str | None
 ) -> Flow[None]:
-    """Store the end of a list at the end of a run."""
-    yield from store(conversation, given)
+    """Store the end of a list at the end of a run; `routed` is that of `store`."""
+    yield from store(conversation, given, routed)
     if lineage.replaced:
         yield from store_branch(conversation, given, lineage)
 
@@ -236,12 +248,18 @@ def _first_new(conn: Conn, tree: int, spoken: Sequence[BaseMessage], write_value
 
 
 def write_new(
-    conn: Conn, tree: int, drafts: Sequence[Draft], start: int, earlier: Collection[str | None]
+    conn: Conn,
+    tree: int,
+    drafts: Sequence[Draft],
+    start: int,
+    earlier: Collection[str | None],
+    otherwise: Parent = TIP,
 ) -> None:
     """Write the drafts from `start` on, and supersede the messages that they replace.
 
     A new version is a sibling of the old version if the list contains the parent of the old version
-    (`earlier`), or if the list was trimmed.
+    (`earlier`), or if the list was trimmed. If no message of the list is stored, its first message continues
+    the parent `otherwise`.
     """
     new = drafts[start:]
     before = _stored_as(conn, tree, drafts[start - 1]) if start else None
@@ -259,7 +277,7 @@ def write_new(
             other_answers = nodes.answers(conn, tree, before.key, before.seq)
             replaced.update({row.key: row for row in other_answers})
     else:
-        tip = nodes.tip(conn, tree)
+        tip = nodes.tip(conn, tree) if otherwise is TIP else None
         parent = None if tip is None else tip.seq
     live = [row.key for row in replaced.values() if row.state == State.LIVE]
     if old or live:

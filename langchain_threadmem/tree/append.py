@@ -73,6 +73,8 @@ class NodeWriter:
     def __init__(
         self, conn: Conn, tree_id: int, head: trees.Head, rows: list[tuple[Any, ...]] | None = None
     ) -> None:
+        if tree_id == trees.NO_TREE:
+            raise trees.erased()
         self.conn = conn
         self.tree = tree_id
         self.newest = head.next_seq - 1
@@ -238,14 +240,13 @@ class _Appender(NodeWriter):
         self._ids: set[str] = set()  # the message ids that pending rows may have
         self._placements: list[tuple[int, str, Placement]] = []
 
-    def append(
-        self, drafts: Sequence[Draft], parent: Parent, fresh: bool, chosen_in: trees.TreeEpoch | None
-    ) -> Written:
+    def append(self, write: Append) -> Written:
+        parent, drafts = write.parent, write.drafts
+        if not trees.keeps_numbers(self._epoch, write.chosen_in):
+            parent, drafts = write.otherwise, [draft._replace(placement=None) for draft in drafts]
         if parent is TIP:
             parent_key, parent_seq = self._tip, self._tip_seq
         else:
-            if chosen_in not in (None, trees.BEFORE_ALL, self._epoch):
-                parent, drafts = None, [draft._replace(placement=None) for draft in drafts]
             parent_key, parent_seq = self.under(parent)
         keys, result = [], []
         for message, role, body, created, id_, given, placement in drafts:
@@ -253,7 +254,7 @@ class _Appender(NodeWriter):
                 keys.append(row.key)
                 result.append(_stored(row, message))
                 continue
-            if given and not fresh and (row := self._node_of(id_)) is not None:
+            if given and not write.fresh and (row := self._node_of(id_)) is not None:
                 if row.body != body and not is_unreadable(body):
                     raise conflict(row)
                 keys.append(row.key)
@@ -312,7 +313,7 @@ def _write(conn: Conn, writes: Sequence[Append]) -> list[Written]:
         appender = appenders.get(write.tree)
         if appender is None:
             appender = appenders[write.tree] = _Appender(conn, write.tree, rows)
-        written.append(appender.append(write.drafts, write.parent, write.fresh, write.chosen_in))
+        written.append(appender.append(write))
     for appender in appenders.values():
         appender.flush()
         appender.settle()
@@ -331,6 +332,7 @@ class Append:
     parent: Parent = TIP
     fresh: bool = False
     chosen_in: trees.TreeEpoch | None = None
+    otherwise: Parent = None
     together: ClassVar = staticmethod(_write)
 
     def __call__(self, conn: Conn) -> Written:
@@ -345,6 +347,7 @@ def append(
     *,
     fresh: bool = False,
     chosen_in: trees.TreeEpoch | None = None,
+    otherwise: Parent = None,
 ) -> Written:
     """Write messages as a chain below a node, and make the last new node the tip.
 
@@ -357,8 +360,8 @@ def append(
         drafts: The messages, in order.
         parent: Number of the parent of the first message; `None` for a new root; `TIP` for the tip.
         fresh: Whether to write a new node for each message, even if its id is stored already.
-        chosen_in: The epoch in which `parent` was chosen; if the tree was emptied since, the messages begin a
-            thread, without placements.
+        chosen_in: The epoch in which `parent` was chosen.
+        otherwise: The parent if the tree was emptied since that epoch; the messages have no placements then.
 
     Returns:
         The nodes of the messages.
@@ -367,7 +370,7 @@ def append(
         MessageIdConflictError: An id is stored with other content.
         NodeNotFoundError: The tree has no node with the number `parent`.
     """
-    return Append(tree_id, drafts, parent, fresh, chosen_in)(conn)
+    return Append(tree_id, drafts, parent, fresh, chosen_in, otherwise)(conn)
 
 
 def conflict(row: NodeRow) -> MessageIdConflictError:

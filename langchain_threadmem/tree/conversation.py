@@ -38,26 +38,36 @@ def tree_of(conversation: Conversation) -> Flow[int]:
     Raises:
         SessionNotFoundError: The tree does not exist, and the memory is read-only.
     """
-    if not conversation.tree:
+    tree = yield from found_tree_of(conversation)
+    if not tree and conversation.runtime.read_only:
+        raise SessionNotFoundError(
+            f"there is no conversation {conversation.name!r}, and a read-only memory creates none; "
+            "MemorySystem.conversations() lists all"
+        )
+    return tree
+
+
+def found_tree_of(conversation: Conversation) -> Flow[int]:
+    """The id of the conversation's tree, or `NO_TREE`, in a read-only memory too."""
+    tree = conversation.tree
+    if not tree:
         owner, name = conversation.runtime.owner, conversation.name
         found = yield from Sql(lambda conn: trees.find(conn, owner, name))
-        if found is None and conversation.runtime.read_only:
-            raise SessionNotFoundError(
-                f"there is no conversation {name!r}, and a read-only memory creates none; "
-                "MemorySystem.conversations() lists all"
-            )
-        conversation._tree = found or NO_TREE
-    return conversation.tree
+        tree = conversation._tree = found or NO_TREE
+    return tree
 
 
 def created_tree_of(conversation: Conversation) -> Flow[int]:
-    """The id of the conversation's tree, which is created if it does not exist."""
-    if not conversation.tree:
+    """The id of the conversation's tree, which is created if it does not exist.
+
+    If the tree is erased after the step, this is still its id, and a write to it raises SessionNotFoundError.
+    """
+    tree = conversation.tree
+    if not tree:
         owner, name, now = conversation.runtime.owner, conversation.name, time.time()
-        conversation._tree = yield from Sql(
-            lambda conn: trees.find_or_create(conn, owner, name, now), write=True
-        )
-    return conversation.tree
+        tree = yield from Sql(lambda conn: trees.find_or_create(conn, owner, name, now), write=True)
+        conversation._tree = tree
+    return tree
 
 
 def node_in(conn: Conn, tree: int, node_id: int) -> NodeRow:

@@ -298,6 +298,11 @@ def head(conn: Conn, tree_id: int) -> Head:
     return _NO_HEAD if tree_id == NO_TREE else head_of(conn.all(_HEAD, tree_id))
 
 
+def keeps_numbers(current: TreeEpoch, chosen_in: TreeEpoch | None) -> bool:
+    """Whether numbers that were chosen in an epoch name the same nodes in the current epoch of a tree."""
+    return chosen_in in (None, BEFORE_ALL, current)
+
+
 def is_current(conn: Conn, epoch: TreeEpoch) -> bool:
     """Whether a tree exists and was not emptied since an epoch."""
     rows = conn.all(_HEAD, epoch[0])
@@ -316,7 +321,7 @@ def head_of(rows: Sequence[tuple[Any, ...]]) -> Head:
         SessionNotFoundError: The tree was erased.
     """
     if not rows:
-        raise _erased()
+        raise erased()
     return Head(*rows[0])
 
 
@@ -326,11 +331,12 @@ def extent(conn: Conn, tree_id: int) -> tuple[int, int | None]:
         return 0, None
     row = conn.one(_EXTENT, tree_id)
     if row is None:
-        raise _erased()
+        raise erased()
     return row[0], row[1]
 
 
-def _erased() -> SessionNotFoundError:
+def erased() -> SessionNotFoundError:
+    """The error for a tree that does not exist any more."""
     return SessionNotFoundError(
         "this conversation was erased or removed meanwhile; get it again by MemorySystem.conversation()"
     )

@@ -32,6 +32,7 @@ from langchain_threadmem.errors import (
     PersistenceError,
     ThreadMemError,
 )
+from langchain_threadmem.integrations.graph import recall_node
 from langchain_threadmem.removal.tables import COPIED_TABLES
 from langchain_threadmem.transfer import folder
 
@@ -462,3 +463,28 @@ def test_no_column_of_a_folder_takes_another_type(kept: str) -> None:
         for value in (HALF, 10**400, -1e11, 2**63, [1], 1 if "BYTE" in str(column.type).upper() else 2**64):
             with pytest.raises(InputError, match="line 1"):
                 folder._value(column, value, "line 1")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_results": "4"}, "n_results='4' is not an integer"),
+        ({"n_results": None}, "n_results=None is not an integer"),
+        ({"scope": "all"}, "scope"),
+        ({"min_similarity": "high"}, "min_similarity='high' is not a number"),
+    ],
+)
+def test_options_of_a_recall_node_are_checked_at_once(options: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        recall_node(MemorySystem(embeddings=False), **options)
+
+
+@pytest.mark.parametrize("options", [{"window": 3}, {"cover": 5}, {"node_selector": 5}, {"bogus": 1}])
+@pytest.mark.parametrize("owner", [None, "user_id"])
+def test_options_of_a_history_are_checked_at_once(options: Any, owner: str | None) -> None:
+    with pytest.raises((InputError, TypeError), match=r"3|5|bogus"):
+        ThreadMemChatMessageHistory("c", MemorySystem(embeddings=False), owner=owner, **options)
+
+
+def test_any_number_of_doubtful_messages_can_be_asked_for(travel: ChatMemory) -> None:
+    assert travel.doubtful(limit=1 << 70) == []

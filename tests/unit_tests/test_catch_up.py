@@ -189,3 +189,23 @@ def test_the_vector_of_a_message_that_another_process_forgot_is_not_that_of_the_
         similarity_of = {hit.node.id: hit.why.similarity for hit in memory.recall("granite", wait=False)}
         assert 4 not in similarity_of
         assert similarity_of[5] is None
+
+
+@pytest.mark.parametrize("scope", ["conversation", "owner"])
+def test_messages_that_were_purged_before_they_were_indexed_are_not_looked_for_again(
+    url: str, owner: str, monkeypatch: pytest.MonkeyPatch, scope: Any
+) -> None:
+    with MemorySystem(url, owner=owner, embeddings=WordEmbeddings()) as system:
+        memory = system.conversation("c")
+        memory.append("stars", "helium")
+        memory.append("bread", "granite")
+        run(forget_message(memory._conversation, 4, purge=True), system.runtime)
+        run(forget_message(memory._conversation, 3, purge=True), system.runtime)
+        for _ in range(2):
+            memory.recall("stars", scope=scope)
+        database, writes = system.runtime.database, []
+        plain = database.write
+        monkeypatch.setattr(database, "write", lambda transaction: writes.append(0) or plain(transaction))
+        assert memory.recall("stars", scope=scope)[0].node.id == 1
+        assert writes == []
+        assert system.flush() == 0

@@ -620,6 +620,14 @@ def test_an_output_that_cannot_show_a_character_is_one_line(
     assert "PYTHONUTF8=1" in capsys.readouterr().err
 
 
+def test_a_conversation_with_a_long_name_in_any_script_gets_a_file(database: str, folder: Path) -> None:
+    with MemorySystem(database, embeddings=False) as system:
+        for name in ("面" * 200, "面" * 199 + "包", "é" * 200):
+            system.conversation(name).append("Where do figs grow?")
+    assert main(["export", "--out", "files"]) == 0
+    assert len(list((folder / "files").iterdir())) == 5
+
+
 def test_a_file_name_that_is_not_unicode_is_shown_with_escapes(
     database: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

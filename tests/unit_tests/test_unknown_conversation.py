@@ -107,3 +107,14 @@ def test_a_read_after_the_erasure_of_a_conversation_does_not_create_it(
     system.erase(conversation="travel")
     assert unknown.messages == []
     assert not exists(unknown)
+
+
+def test_a_read_only_memory_searches_the_other_conversations(
+    url: str, owner: str, verbs: Callable[[ChatMemory], Any]
+) -> None:
+    with MemorySystem(url, owner=owner, embeddings=False) as system:
+        system.conversation("travel").append("The visa", "takes two weeks")
+        system.conversation("travel").recall("visa")
+    with MemorySystem(url, owner=owner, embeddings=False, read_only=True) as system:
+        unknown = verbs(system.conversation("unknown"))
+        assert len(unknown.recall("visa", scope="owner", max_tokens=100)) == 1

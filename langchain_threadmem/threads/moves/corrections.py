@@ -7,6 +7,7 @@ a new thread, and to those of all turns but the last.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, takewhile
@@ -102,7 +103,7 @@ def doubtful(conversation: Conversation, limit: int) -> Flow[list[Doubt]]:
         rows = (
             _doubtful_rows(conn, tree, key, probability, others) for probability, _, key, others in unsure
         )
-        return list(islice(filter(None, rows), limit))
+        return list(islice(filter(None, rows), min(limit, sys.maxsize)))
 
     return [_doubt(conversation, found) for found in (yield from Sql(read))]
 

@@ -87,7 +87,7 @@ def move(conn: Conn, tree: int, wanted: Sequence[Move], chosen_in: trees.TreeEpo
         return []
     trees.lock(conn, tree)
     head = trees.head(conn, tree)
-    if chosen_in != (tree, head.epoch):
+    if not trees.keeps_numbers((tree, head.epoch), chosen_in):
         return []
     chosen = nodes.spans(conn, head.tip) if head.pinned and head.tip is not None else []
     moved = []
