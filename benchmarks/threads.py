@@ -11,7 +11,7 @@ human messages, by variant and as the macro average over the variants:
 - suggested new threads: the opened threads whose probability suffices for `on_select="suggest"`.
 - whole thread: every message of the thread that a model would be shown is right, and no message is missing.
 - stored tree: the parent figure at the end of each conversation, after the moves of turns because of their
-  answers. With honest answers: if the answer that a message continues was not shown, the answer to the
+  answers. With general questions: if the answer that a message continues was not shown, the answer to the
   message is a general question, as from a model without this context.
 - covered: the answer that the message continues is among the shown messages; their size is counted in words.
 - sorted at once: the parent figure of conversations that are imported as one chain and then sorted
@@ -81,7 +81,7 @@ AIM_SORTED = 3.0
 """The target difference of conversations sorted at once and those grown turn by turn, in points."""
 SHARES = (0.9, 0.95, COVER, 0.99)
 """The measured values of the option `cover`."""
-HONEST = "with honest answers"
+QUESTIONS = "with general questions"
 RULES = ("always-last", "nearest neighbour", "centroid")
 LONG, TIMED = 2000, 100
 """The number of turns of a long conversation, and the number of timed turns after them."""
@@ -231,7 +231,7 @@ def play(
     selector: Selector,
     tally: Tally,
     *,
-    honest: bool = False,
+    asks: bool = False,
 ) -> None:
     """Append a conversation turn by turn and count right choices."""
     oracle = selector.model if isinstance(selector, LLMNodeSelector) else None
@@ -256,7 +256,7 @@ def play(
         nodes = memory.append(human)
         views = {share: [message.id for message in view.messages] for share, view in memories.items()}
         seen = {share: [known[one] for one in view[:-1]] for share, view in views.items()}
-        if honest and answers and turn[0]["parent"] not in (None, *seen[COVER]):
+        if asks and answers and turn[0]["parent"] not in (None, *seen[COVER]):
             answers, turn = [AIMessage(GENERAL[position % len(GENERAL)])], [turn[0], turn[-1]]
         nodes += memory.append(*answers) if answers else []
         numbers.update((row["id"], node.id) for node, row in zip(nodes, turn, strict=True))
@@ -326,7 +326,14 @@ def evaluate(
             seen[variant] += 1
             if limit is None or seen[variant] <= limit:
                 for name, make in selectors.items():
-                    play(system, conversation, name, make(), tallies[name][variant], honest=name == HONEST)
+                    play(
+                        system,
+                        conversation,
+                        name,
+                        make(),
+                        tallies[name][variant],
+                        asks=name == QUESTIONS,
+                    )
     return {name: dict(found) for name, found in tallies.items()}
 
 
@@ -394,7 +401,7 @@ def measure(
         path,
         {
             "ours": SemanticNodeSelector,
-            HONEST: SemanticNodeSelector,
+            QUESTIONS: SemanticNodeSelector,
             "always-last": lambda: always_last,
             "nearest neighbour": lambda: Nearest(model),
             "centroid": lambda: centroid(model),
@@ -407,7 +414,7 @@ def measure(
     lines.append(_macro(tallies, file))
     lines += [
         _stored("stored tree, macro", tallies["ours"]),
-        _stored(f"stored tree {HONEST}", tallies[HONEST]),
+        _stored(f"stored tree {QUESTIONS}", tallies[QUESTIONS]),
     ]
     sorted_ = sort_at_once(path, embeddings=False if words else model, limit=limit)
     lines.append(_sorted(sorted_, tallies["ours"], file))

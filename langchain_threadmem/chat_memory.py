@@ -125,7 +125,7 @@ class ChatMemory:
 
     Args:
         node_selector: Selects the answer that a human message continues; by default a message continues the
-            last message.
+            active thread.
         summarizer: Writes the summaries of `summarize`.
         context_depth: Number of ancestors of a hit that `retrieve` and `recall` return by default.
         window: The part of the thread that `messages` returns: a `MessageWindow`, a `TokenWindow`, or a

@@ -56,7 +56,7 @@ _OF_SEGMENT = (
 
 
 def _by_ids(ids: str, numbers: str, marker: str) -> tuple[str, str]:
-    # The query of `nodes.of_message` for many messages, without and with messages whose ids are numbers.
+    # The query of `nodes.versions` for many messages, without and with messages whose ids are numbers.
     condition = f"n.tree = {marker} AND n.message {ids}"
     key_at = (
         "SELECT (SELECT o.key + number.value - o.seq FROM threadmem_node o "

@@ -2,7 +2,8 @@
 
 Names follow the draft conventions for generative AI (`gen_ai.memory.*`); names without a convention begin
 with `threadmem.`. Owners and texts of errors are not exported. Texts of messages and queries are exported
-only if the environment variable `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT` is `true`.
+only if the environment variable `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT` is `true`,
+`1`, `span_only` or `span_and_event`.
 
 Without a provider each flow only checks the imported modules, in 0.3 µs, or 0.5 µs if OpenTelemetry is
 imported.

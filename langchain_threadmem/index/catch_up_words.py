@@ -63,7 +63,7 @@ def _add_words(conn: Conn, runtime: Runtime, chosen: Sequence[int]) -> bool:
     rows, documents = _new_documents(conn, runtime, at, WORDS_AT_ONCE)
     last = {tree: row.seq for tree, row in rows}
     without = {tree: watermark for tree, watermark in at.items() if tree not in last}
-    watermarks.put(conn, name, watermarks.after_purge(conn, name, without))
+    watermarks.put(conn, name, watermarks.past_purged(conn, name, without))
     if not rows:
         return False
     document_queries.put(conn, [(key, document) for _, key, document in documents])

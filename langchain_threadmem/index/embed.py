@@ -183,7 +183,7 @@ def vectors_of(runtime: Runtime, tree: int) -> Flow[ExactIndex | None]:
     cache = runtime.get(ConversationVectors).values
 
     def news(conn: Conn) -> tuple[int, Vectors]:
-        # A conversation without messages, and one that was erased meanwhile, has no tree.
+        # Before its first message, and after an erasure, a conversation has no tree; its epoch is then 0.
         state = watermarks.get(conn, tree, watermarks.embeddings_of(model))
         cached = cache.get((tree, state.epoch, model))
         last = cached.last if cached else 0
@@ -286,7 +286,10 @@ def embed_missing(
 
 
 def _missing(conn: Conn, runtime: Runtime, chosen: Sequence[int], most: int) -> _Batch | None:
-    """The next messages to embed, if any: up to `most` of a single tree, or all of several trees."""
+    """The next messages to embed, if any: up to `most` of a single tree, or all of several trees.
+
+    A batch without texts raises the watermarks of trees whose new messages were purged or forgotten.
+    """
     model = runtime.get(Indexes).model
     name = watermarks.embeddings_of(model)
     at = watermarks.of_trees(conn, name, chosen)
@@ -297,7 +300,7 @@ def _missing(conn: Conn, runtime: Runtime, chosen: Sequence[int], most: int) -> 
     rows = [(tree, row) for tree, row in read if row.seq > marks[tree]]
     last = {tree: row.seq for tree, row in rows}
     without = {tree: reached.watermark for tree, reached in at.items() if tree not in last}
-    last |= {tree: mark.seq for tree, mark in watermarks.after_purge(conn, name, without).items()}
+    last |= {tree: mark.seq for tree, mark in watermarks.past_purged(conn, name, without).items()}
     if not last:
         return None
     keys = [row.key for _, row in rows]

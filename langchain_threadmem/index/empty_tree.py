@@ -25,7 +25,7 @@ from langchain_threadmem.storage.statements import Conn, Statement
 
 _TREE: BindParameter[int] = bindparam("tree", type_=BigInteger())
 _keys = node_keys.keys_of(_TREE)
-# `segment` comes after the tables whose rows it selects.
+# `_keys` reads `node` and `segment`, so their rows are deleted after those of the tables selected by `_keys`.
 _BY_KEY = tuple(
     Statement(delete(table).where(table.c.key.in_(_keys)), "tree")
     for table in (choice, embedding, summary, unit, node)

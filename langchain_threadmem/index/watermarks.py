@@ -187,8 +187,14 @@ def missing_in(conn: Conn, name: str, trees: Collection[int]) -> dict[int, int]:
     return {row[0]: row[1] for row in conn.all(_MISSING_IN, name, json.dumps(list(trees)))}
 
 
-def after_purge(conn: Conn, name: str, at: Mapping[int, Watermark]) -> dict[int, Watermark]:
-    """The watermarks of trees whose messages above them were all purged, raised to the newest number."""
+def past_purged(conn: Conn, name: str, at: Mapping[int, Watermark]) -> dict[int, Watermark]:
+    """The watermarks of trees raised to the newest numbers, past purged messages.
+
+    Args:
+        conn: The transaction that has read `at`.
+        name: The name of the watermarks.
+        at: The watermarks of trees in which the transaction has found no stored message above them.
+    """
     behind = missing_in(conn, name, at) if at else {}
     return {tree: at[tree]._replace(seq=at[tree].seq + count) for tree, count in behind.items()}
 

@@ -43,7 +43,10 @@ def append(
 
 
 def _write_turn(conversation: ThreadedConversation, drafts: Sequence[Draft]) -> Flow[list[ConversationNode]]:
-    """Write a turn below the parent that the selector chooses; a retry, and an answer, below the tip."""
+    """Write a turn below the parent that the selector chooses.
+
+    A stored message keeps its place, and a turn without a human message continues the tip.
+    """
     if drafts and drafts[0].role == "human" and not conversation.is_linear:
         first, stored = drafts[0], None
         if first.given:

@@ -114,7 +114,8 @@ def route(
         covers: Whether the rewritten list includes the runners-up, by the option `cover` of the conversation.
 
     Returns:
-        The thread; `None` if the list contains no human message.
+        The thread; `None` if the list contains no human message, or if its newest human message is not stored
+        and an answer to the message is: the message was purged, or its id has changed.
 
     Raises:
         InputError: A message has no id.
@@ -132,6 +133,8 @@ def route(
         else:
             placed = yield from _route(conversation, spoken, newest, routed, lineage, suggest_at is not None)
         found = yield from _stored(conversation, spoken, newest)
+        if found is None and (yield from _is_any_stored(conversation, spoken[newest + 1 :])):
+            return None
     row, path, shows = found
     rewritten = list(given)
     if not shows:
@@ -180,6 +183,12 @@ def _stored(
     return row, decode_stored(path, other=conversation.runtime.parts.read), shows
 
 
+def _is_any_stored(conversation: ThreadedConversation, messages: Sequence[BaseMessage]) -> Flow[bool]:
+    tree = yield from tree_of(conversation)
+    ids = [str(message.id) for message in messages]
+    return (yield from Sql(lambda conn: any(nodes.by_message(conn, tree, id_) for id_ in ids)))
+
+
 def _route(
     conversation: ThreadedConversation,
     spoken: Sequence[BaseMessage],
@@ -193,8 +202,7 @@ def _route(
     Returns:
         The place of the first of them; the reason if all of them already have places.
     """
-    tree, write_value = (yield from tree_of(conversation)), conversation.runtime.parts.keep
-    start = newest
+    write_value, start = conversation.runtime.parts.keep, newest
     while start and isinstance(spoken[start - 1], HumanMessage):
         start -= 1
     for end in dict.fromkeys((newest, start)) if routed is None else ():
@@ -204,6 +212,7 @@ def _route(
     yield from store(conversation, spoken[:start], routed)
     if lineage.rewound:
         yield from _revive(conversation, spoken[:start])
+    tree = yield from tree_of(conversation)  # The first messages of a list may have created it.
 
     def read(conn: Conn) -> tuple[int, int | None, Past]:
         first = newest + 1
@@ -218,7 +227,7 @@ def _route(
     first, began, past = yield from Sql(read)
     if first > newest:
         # A stored message with other content is a new version, which has the place of the old version.
-        written = yield from store(conversation, spoken[: newest + 1])
+        written = yield from store(conversation, spoken[: newest + 1], str(spoken[newest].id))
         return "it is a new version of a message" if written else "it has its place already"
     selected = yield from select(conversation, spoken[newest], past, suggest)
     drafts = drafts_of([spoken[first]], other=write_value)
@@ -244,9 +253,8 @@ def _route(
         (key,), (node,) = writer.append(conn, tree, chosen.explains(drafts), parent)
         place = node.id, node.parent_id
         if parent is not TIP and node.parent_id != parent:
-            _, parent = NodeWriter(conn, tree, head).under(
-                parent
-            )  # The parent may have been purged meanwhile.
+            # The parent may have been purged meanwhile.
+            _, parent = NodeWriter(conn, tree, head).under(parent)
         # Another writer has stored the message below the old tip.
         at_root = parent is None and _above(conn, tree, node.parent_id) is None
         if parent is not TIP and node.parent_id != parent and not at_root:
@@ -264,7 +272,7 @@ def _route(
     selected = placed.selected
     if selected.turns is not None and selected.placement is not None and placed.parent_id == selected.parent:
         selected.turns.explain(placed.node_id, selected.placement)
-    yield from store(conversation, spoken[: newest + 1])
+    yield from store(conversation, spoken[: newest + 1], str(spoken[newest].id))
     return placed
 
 

@@ -276,9 +276,11 @@ def write_new(
         if new[0].role in ANSWERING:
             other_answers = nodes.answers(conn, tree, before.key, before.seq)
             replaced.update({row.key: row for row in other_answers})
-    else:
-        tip = nodes.tip(conn, tree) if otherwise is TIP else None
+    elif otherwise is TIP:
+        tip = nodes.tip(conn, tree)
         parent = None if tip is None else tip.seq
+    else:
+        parent = otherwise
     live = [row.key for row in replaced.values() if row.state == State.LIVE]
     if old or live:
         superseding.replace(conn, tree, new, parent, live)

@@ -1,4 +1,4 @@
-"""Conversations that are emptied, erased or purged at each point of a call that writes to them."""
+"""Conversations that are emptied at each point of a write, and messages that are purged meanwhile."""
 
 from __future__ import annotations
 

@@ -23,8 +23,10 @@ from langchain_threadmem import (
     create_threaded_chat,
     select_thread_node,
 )
+from langchain_threadmem.engine.flow import run
 from langchain_threadmem.errors import InputError, SelectionError
 from langchain_threadmem.integrations.graph import recall_node, store_turn_node
+from langchain_threadmem.removal.forget import forget_message
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.threads.tree_view import TreeView
 
@@ -319,6 +321,27 @@ def test_a_list_from_before_is_taken_over(
     state = invoke(select_thread_node(system, selector), [*long, human("cat one")])
     assert said(state) == ["cat one"]
     assert [len(thread) for thread in system.conversation("talk").threads()] == [80, 1]
+
+
+def test_the_first_message_that_is_routed_may_continue_a_list_from_before(
+    system: MemorySystem, selector: ByFirstWord, invoke: Invoke
+) -> None:
+    given = [human("tea one"), ai("re tea one"), human("cat one"), ai("re cat one"), human("tea two")]
+    state = invoke(select_thread_node(system, selector), given)
+    assert said(state) == ["tea one", "re tea one", "tea two"]
+
+
+def test_a_turn_whose_question_was_purged_is_not_routed(
+    system: MemorySystem, selector: ByFirstWord, invoke: Invoke
+) -> None:
+    node = select_thread_node(system, selector)
+    call = AIMessage("", id="a1", tool_calls=[{"name": "weather", "args": {}, "id": "c1"}])
+    given = [human("tea one"), call]
+    invoke(node, given[:1])
+    invoke(store_turn_node(system), given)
+    memory = system.conversation("talk")
+    run(forget_message(memory._conversation, memory.history[0].id, purge=True), system.runtime)
+    assert "active_thread" not in invoke(node, [*given, ToolMessage("sun", tool_call_id="c1", id="t1")])
 
 
 def test_storing_twice_is_storing_once(system: MemorySystem, invoke: Invoke) -> None:
