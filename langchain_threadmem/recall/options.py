@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol, TypedDict, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from langchain_threadmem.common.inputs import check_one_of, is_number, is_whole, zoned
+from langchain_threadmem.common.inputs import check_one_of, is_whole, zoned
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.filters.conditions import Condition, FieldFilter, Kind, parse
 from langchain_threadmem.messages.roles import TYPES
@@ -199,7 +199,7 @@ def check_context_depth(depth: object) -> None:
     Raises:
         InputError: The number is not an integer, or is negative.
     """
-    if not is_number(depth) or not isinstance(depth, int):
+    if not isinstance(depth, int) or isinstance(depth, bool):
         raise InputError(f"context_depth must be an integer, not {depth!r}; pass a number of ancestors")
     if depth < 0:
         raise InputError("context_depth must be non-negative")
