@@ -25,7 +25,7 @@ from langchain_threadmem.export import files, formats, mermaid
 from langchain_threadmem.export.mermaid import MermaidOptions
 from langchain_threadmem.index import embed
 from langchain_threadmem.messages.convert import MessageInput
-from langchain_threadmem.messages.ids import check_name
+from langchain_threadmem.messages.ids import name_of
 from langchain_threadmem.messages.windows import Window, bound, check_window
 from langchain_threadmem.recall import verbs as recall_verbs
 from langchain_threadmem.recall.options import Conditions, RecallOptions, check_context_depth
@@ -185,14 +185,12 @@ class ChatMemory:
             cover=cover,
             cover_tokens=cover_tokens,
         )
-        if conversation_id is not None:
-            check_name("a conversation_id", conversation_id)
+        name = str(uuid4()) if conversation_id is None else name_of("a conversation_id", conversation_id)
         if system is not None and embeddings is not None:
             raise InputError("embeddings belong to the system; pass them to MemorySystem(embeddings=...)")
         if not hasattr(system, "runtime") and system is not None:
             raise InputError(f"system is a MemorySystem, not {system!r}; pass MemorySystem(url)")
         self._runtime = system.runtime if system else Runtime.open(None, owner="user", embeddings=embeddings)
-        name = conversation_id or str(uuid4())
         self._summarizer = summarizer
         self._conversation = ThreadedConversation(
             self._runtime,

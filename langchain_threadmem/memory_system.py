@@ -37,7 +37,7 @@ from langchain_threadmem.long_term.external import ExternalCollection
 from langchain_threadmem.long_term.query import QueryOptions
 from langchain_threadmem.long_term.sessions import CurrentSession
 from langchain_threadmem.long_term.sources import Sources
-from langchain_threadmem.messages.ids import check_name
+from langchain_threadmem.messages.ids import name_of
 from langchain_threadmem.recall import unfold
 from langchain_threadmem.recall.results import Recollection
 from langchain_threadmem.removal import erase, forget
@@ -307,7 +307,7 @@ class MemorySystem:
             >>> [message.content for message in system.conversation("monday").messages]
             ['Hello', 'Hi!']
         """
-        check_name("a conversation_id", conversation_id)
+        conversation_id = name_of("a conversation_id", conversation_id)
         options.setdefault("context_depth", self.settings.context_depth)
         return ChatMemory(system=self, conversation_id=conversation_id, **options)
 
@@ -507,8 +507,7 @@ class MemorySystem:
         chosen = self._current.id if id is None else id
         if chosen is None:
             raise InputError("there is no current session; pass the id of a session, sessions() lists them")
-        check_name("a session id", chosen)
-        return chosen
+        return name_of("a session id", chosen)
 
     # Adding and querying
 

@@ -23,7 +23,7 @@ from langchain_threadmem.index.catch_up_words import catch_up_owner_words, words
 from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.messages.display import Displayed, table
-from langchain_threadmem.messages.ids import check_name, is_key
+from langchain_threadmem.messages.ids import is_key, name_of, plain_text
 from langchain_threadmem.messages.text import one_line, plural
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn
@@ -224,8 +224,7 @@ def title_of_conversation(conversation: Conversation) -> Flow[str]:
 
 def rename_thread(conversation: Conversation, message: MessageRef, title: str) -> Flow[str]:
     """Set the title of the threads with the root of a message; see `ChatMemory.rename_thread`."""
-    if title != "":
-        check_name("a title", title)
+    title = "" if title == "" else plain_text("a title", title)
     tree = yield from tree_of(conversation)
 
     def write(conn: Conn) -> tuple[str, list[NodeRow]]:
@@ -254,9 +253,8 @@ def update_conversation(
     archived: bool | None = None,
 ) -> Flow[ConversationInfo]:
     """Set the title, metadata or archive mark of a conversation; see `MemorySystem.update_conversation`."""
-    check_name("a conversation_id", conversation)
-    if title is not None and title != "":
-        check_name("a title", title)
+    conversation = name_of("a conversation_id", conversation)
+    title = title if title is None or title == "" else plain_text("a title", title)
     if archived is not None:
         _check_archived(archived)
     _check_metadata(metadata)

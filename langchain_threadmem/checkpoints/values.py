@@ -25,7 +25,7 @@ from langchain_core.messages import BaseMessage
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.messages import typed_json
 from langchain_threadmem.messages.codec import MESSAGE_CLASSES, Parsed, StoredMessage, decode_stored, encode
-from langchain_threadmem.messages.ids import check_name
+from langchain_threadmem.messages.ids import LONGEST_ID, name_of
 from langchain_threadmem.messages.typed_json import Reader, Writer
 
 CHUNK = 32
@@ -127,14 +127,14 @@ def encode_messages(
 ) -> list[EncodedMessage] | None:
     """Encode messages; `None` if the codec cannot store one of them exactly."""
     try:
-        encoded = [
-            EncodedMessage(message.id or "", encode(message, other), message.type) for message in messages
+        return [
+            EncodedMessage(
+                name_of("a message id", message.id, most=LONGEST_ID), encode(message, other), message.type
+            )
+            for message in messages
         ]
-        for message in encoded:
-            check_name("a message id", message.id)
     except InputError:
         return None
-    return encoded
 
 
 @dataclass(frozen=True, slots=True)

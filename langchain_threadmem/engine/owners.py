@@ -20,8 +20,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from langchain_threadmem.common.inputs import value_in
-from langchain_threadmem.errors import OwnerRequiredError
-from langchain_threadmem.messages.ids import check_name
+from langchain_threadmem.errors import InputError, OwnerRequiredError
+from langchain_threadmem.messages.ids import name_of, plain_text
 
 _RUNTIME = "__pregel_runtime"
 """LangGraph's key for its `Runtime` in a configuration."""
@@ -96,8 +96,7 @@ class ContextField:
     """
 
     def __init__(self, name: str) -> None:
-        check_name("a field of the context", name)
-        self.name = name
+        self.name = plain_text("a field of the context", name)
 
     def __call__(self, run: Run) -> Any:
         return run.field(self.name)
@@ -111,7 +110,7 @@ def owner_of_run(owner: OwnerOfRun, run: Run) -> str:
 
     Args:
         owner: A field of the context or of `configurable`, or a function of the run. The owner is a text, a
-            number, or a user with an `identity`.
+            number, a UUID, a member of an enumeration of these, or a user with an `identity`.
         run: The run.
 
     Raises:
@@ -133,9 +132,10 @@ def owner_of_run(owner: OwnerOfRun, run: Run) -> str:
             else f"{choose!r} returned {value!r}"
         )
         raise OwnerRequiredError(f"the run has no owner: {missing}; {_NEXT}")
-    if isinstance(value, bool) or not isinstance(value, str | int):
-        raise OwnerRequiredError(f"the run has no owner: {value!r} is not the name of an owner; {_NEXT}")
-    return str(value)
+    try:
+        return name_of("an owner", value, numbers=True)
+    except InputError as error:
+        raise OwnerRequiredError(f"the run has no owner: {error}; {_NEXT}") from error
 
 
 _NEXT = (

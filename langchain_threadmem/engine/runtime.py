@@ -21,7 +21,7 @@ from langchain_threadmem.common.workers import Gradual
 from langchain_threadmem.engine.embedder import Embedder
 from langchain_threadmem.engine.flow import Flow, arun, run
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.messages.ids import check_name
+from langchain_threadmem.messages.ids import name_of
 from langchain_threadmem.messages.parts import Parts
 from langchain_threadmem.storage.database import unopened
 from langchain_threadmem.storage.encryption import Cipher, Seal
@@ -184,7 +184,7 @@ class Resources(forking.Forkable):
         Raises:
             InputError: The name of the owner cannot be used.
         """
-        check_name("an owner", owner)
+        owner = name_of("an owner", owner)
         runtime = self._recent.get(owner)
         if runtime is not None:
             return runtime

@@ -22,7 +22,7 @@ from langchain_threadmem.importers.chats import Bad, Chat, Chats, ordered, threa
 from langchain_threadmem.importers.queries import Added, NewNode, NewNodes
 from langchain_threadmem.importers.source import Source
 from langchain_threadmem.messages.codec import encode
-from langchain_threadmem.messages.ids import check_name
+from langchain_threadmem.messages.ids import LONGEST_ID, name_of
 from langchain_threadmem.messages.records import reason
 from langchain_threadmem.messages.typed_json import Writer
 from langchain_threadmem.storage.schema import State
@@ -209,7 +209,7 @@ def _nodes_of(
 ) -> NewNodes | None:
     if all(id in stored for id in chat.ids):
         return None
-    check_name("the name of a conversation", chat.name)
+    name_of("the name of a conversation", chat.name)
     entries = ordered(chat, default)
     live = Counter(entry.id for entry in entries if entry.state == State.LIVE)
     if max(live.values(), default=1) > 1:
@@ -219,7 +219,7 @@ def _nodes_of(
     for entry in entries:
         if entry.id in stored:
             continue
-        check_name("a message id", entry.id)
+        name_of("a message id", entry.id, most=LONGEST_ID)
         message = entry.make()
         assert entry.time is not None
         nodes.append(NewNode(entry, message.type, encode(message, write), entry.time))

@@ -8,6 +8,7 @@ from typing import Any
 from langchain_threadmem.engine.owners import OwnerOfRun, Run, owner_of_run
 from langchain_threadmem.errors import InputError, OwnerMismatchError
 from langchain_threadmem.memory_system import MemorySystem
+from langchain_threadmem.messages.ids import name_of
 from langchain_threadmem.tree.run_lineage import Lineage
 
 ConversationId = str | Callable[[Mapping[str, Any]], str] | None
@@ -39,7 +40,21 @@ def conversation_name(config: Mapping[str, Any], given: ConversationId) -> str:
             'config={"configurable": {"thread_id": "..."}} when you invoke the graph, or conversation_id=... '
             "when you build it"
         )
-    return str(thread_id)
+    return thread_name(thread_id)
+
+
+def thread_name(thread_id: object) -> str:
+    """The name of a LangGraph thread: of a value that is no text its `str`, which LangGraph passes to savers.
+
+    Raises:
+        InputError: The thread has no name, or a name that cannot be stored.
+
+    Example:
+        >>> thread_name("first"), thread_name(7)
+        ('first', '7')
+    """
+    plain = thread_id if isinstance(thread_id, str) or thread_id is None else str(thread_id)
+    return name_of("a thread_id", plain)
 
 
 def lineage_of(config: Mapping[str, Any], conversation: str) -> Lineage:
@@ -49,7 +64,8 @@ def lineage_of(config: Mapping[str, Any], conversation: str) -> Lineage:
         >>> lineage_of({"configurable": {"thread_id": "first"}, "metadata": {"checkpoint_id": "1ef"}}, "all")
         Lineage(thread='first', rewound=True, replaced='')
     """
-    thread = str(config.get("configurable", {}).get("thread_id") or "")
+    thread_id = config.get("configurable", {}).get("thread_id")
+    thread = thread_name(thread_id) if thread_id else ""
     # LangGraph stores the checkpoint that a caller names only in the metadata.
     rewound = bool((config.get("metadata") or {}).get("checkpoint_id"))
     replaced = config.get("configurable", {}).get(REPLACED, "") if rewound else ""

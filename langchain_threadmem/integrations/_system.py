@@ -23,7 +23,7 @@ from langchain_threadmem.integrations._run_config import (
     system_of_run,
 )
 from langchain_threadmem.memory_system import MemorySystem
-from langchain_threadmem.messages.ids import check_name
+from langchain_threadmem.messages.ids import name_of
 from langchain_threadmem.threads.run_selector import ThreadedConversation
 from langchain_threadmem.threads.selectors import AnySelector
 from langchain_threadmem.tree.run_lineage import Lineage
@@ -217,7 +217,7 @@ def check_memory(
     if not isinstance(memory, MemorySystem):
         raise InputError(f"memory is a ChatMemory or a MemorySystem, not {memory!r}")
     if conversation_id is not None:
-        check_name("a conversation_id", conversation_id)
+        name_of("a conversation_id", conversation_id)
     elif scope == "conversation":
         raise InputError("scope='conversation' needs a conversation; pass conversation_id=...")
     checked_owner(owner)

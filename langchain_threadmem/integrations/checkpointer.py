@@ -38,10 +38,10 @@ from langchain_threadmem.common.inputs import check_one_of
 from langchain_threadmem.engine.flow import Flow, arun, averb, run, verb
 from langchain_threadmem.engine.owners import OwnerOfRun
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.integrations._run_config import REPLACED
+from langchain_threadmem.integrations._run_config import REPLACED, thread_name
 from langchain_threadmem.integrations._system import SystemIntegration
 from langchain_threadmem.memory_system import MemorySystem
-from langchain_threadmem.messages.ids import check_name
+from langchain_threadmem.messages.ids import name_of
 from langchain_threadmem.messages.parts import Parts
 from langchain_threadmem.removal.reset import erase
 from langchain_threadmem.threads.store_messages import store_branch
@@ -53,6 +53,8 @@ ADDRESS = ("thread_id", "checkpoint_ns", "checkpoint_id", "checkpoint_map")
 """Fields of `configurable` by which LangGraph finds checkpoints."""
 PAGE = 16
 """Number of checkpoints that `list` reads at once."""
+LONGEST_NS = 1500
+"""The maximum number of UTF-8 bytes of a checkpoint's namespace, which shares an index with its thread."""
 
 
 class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
@@ -308,7 +310,7 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
         Args:
             thread_id: The thread.
         """
-        return erase(self._runtime, _name(thread_id))
+        return erase(self._runtime, thread_name(thread_id))
 
     adelete_thread = averb(delete_thread)
 
@@ -337,7 +339,9 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
         Raises:
             InputError: The target is not empty.
         """
-        return maintenance.copy_thread(self._archive, _name(source_thread_id), _name(target_thread_id))
+        return maintenance.copy_thread(
+            self._archive, thread_name(source_thread_id), thread_name(target_thread_id)
+        )
 
     acopy_thread = averb(copy_thread)
 
@@ -355,7 +359,7 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
             InputError: The strategy is unknown.
         """
         check_one_of("strategy", strategy, ("keep_latest", "delete"))
-        for thread in dict.fromkeys(map(_name, thread_ids)):
+        for thread in dict.fromkeys(map(thread_name, thread_ids)):
             if strategy == "delete":
                 yield from erase(self._archive.runtime, thread)
             else:
@@ -473,12 +477,6 @@ def _check_message(message_id: str) -> None:
         raise InputError(f"message_id={message_id!r} is not text; pass the id of a message")
 
 
-def _name(thread: Any) -> str:
-    name = str(thread)
-    check_name("a thread_id", name)
-    return name
-
-
 def _given_thread(config: RunnableConfig) -> Any:
     try:
         return config["configurable"]["thread_id"]
@@ -489,7 +487,7 @@ def _given_thread(config: RunnableConfig) -> Any:
 
 
 def _thread(config: RunnableConfig) -> str:
-    return _name(_given_thread(config))
+    return thread_name(_given_thread(config))
 
 
 def _checkpoint_id(config: RunnableConfig) -> str | None:
@@ -497,7 +495,8 @@ def _checkpoint_id(config: RunnableConfig) -> str | None:
 
 
 def _ns(config: RunnableConfig) -> str:
-    return str(config["configurable"].get("checkpoint_ns") or "")
+    ns = config["configurable"].get("checkpoint_ns")
+    return name_of("a checkpoint_ns", ns, most=LONGEST_NS) if ns else ""
 
 
 def _config(thread: Any, ns: str, checkpoint: str, given: RunnableConfig | None) -> RunnableConfig:

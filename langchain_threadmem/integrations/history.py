@@ -26,7 +26,7 @@ from langchain_threadmem.errors import OwnerMismatchError
 from langchain_threadmem.integrations._run_config import checked_owner, system_of_run
 from langchain_threadmem.integrations._system import check_system, shared_system
 from langchain_threadmem.memory_system import MemorySystem
-from langchain_threadmem.messages.ids import check_name
+from langchain_threadmem.messages.ids import name_of
 from langchain_threadmem.removal import reset
 from langchain_threadmem.threads import append
 from langchain_threadmem.threads.run_selector import ThreadedConversation
@@ -68,8 +68,7 @@ class ThreadMemChatMessageHistory(BaseChatMessageHistory):
         **options: Unpack[ConversationOptions],
     ) -> None:
         check_system(system, "for a URL use ThreadMemChatMessageHistory.from_conn_string")
-        check_name("a session id", session_id)
-        self._session_id = session_id
+        self._session_id = name_of("a session id", session_id)
         self._system = system
         self._owner = checked_owner(owner)
         self._options = options

@@ -23,7 +23,7 @@ from langchain_threadmem.engine.flow import run
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.convert import MessageInput, messages_of
-from langchain_threadmem.messages.ids import check_name
+from langchain_threadmem.messages.ids import name_of
 from langchain_threadmem.messages.windows import (
     Compat,
     CountsTokens,
@@ -391,6 +391,4 @@ def _store(store: ChatMemoryStore | MemorySystem | None, memory_id: Hashable) ->
 
 
 def _text(memory_id: Hashable) -> str:
-    if memory_id != "":
-        check_name("the id of a memory that is kept in a database", memory_id)
-    return str(memory_id)
+    return "" if memory_id == "" else name_of("the id of a memory that is kept in a database", memory_id)

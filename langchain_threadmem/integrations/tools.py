@@ -40,7 +40,7 @@ from langchain_threadmem.integrations._system import (
 )
 from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.codec import text_of
-from langchain_threadmem.messages.ids import check_name
+from langchain_threadmem.messages.ids import name_of
 from langchain_threadmem.messages.roles import SPOKEN
 from langchain_threadmem.messages.text import plural
 from langchain_threadmem.recall import verbs as recall_verbs
@@ -283,7 +283,7 @@ def remember_tool(
         ['Ada drinks coffee.']
     """
     check_system(system)
-    check_name("a conversation_id", conversation_id)
+    conversation_id = name_of("a conversation_id", conversation_id)
     checked_owner(owner)
 
     def save(
@@ -442,7 +442,7 @@ def _existing(memory: Memory, only: str | None, given: str | None) -> Flow[ChatM
         raise InputError("no conversation is named; pass conversation=... as shown in memory")
     if only is not None and name != only:
         raise InputError(f"the tool serves the conversation {only!r} alone, not {name!r}")
-    check_name("a conversation", name)
+    name = name_of("a conversation", name)
     owner = memory._runtime.owner
     if (yield from Sql(lambda conn: trees.find(conn, owner, name))) is None:
         raise SessionNotFoundError(f"there is no conversation {name!r}; pass one that is shown in memory")

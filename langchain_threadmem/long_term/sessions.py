@@ -18,7 +18,7 @@ from langchain_threadmem.engine.runtime import Component, Runtime
 from langchain_threadmem.errors import InputError, SessionNotFoundError
 from langchain_threadmem.long_term.sources import Sources
 from langchain_threadmem.messages.convert import messages_of
-from langchain_threadmem.messages.ids import check_name
+from langchain_threadmem.messages.ids import name_of
 from langchain_threadmem.removal.reset import Cascade, erase
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import append as writer
@@ -52,8 +52,7 @@ def resume(runtime: Runtime, session: str) -> Flow[str | None]:
     owner = runtime.owner
     if session == LATEST:
         return (yield from Sql(lambda conn: trees.latest(conn, owner)))
-    check_name("a session id", session)
-    return session
+    return name_of("a session id", session)
 
 
 def switch(runtime: Runtime, session: str) -> Flow[str]:
@@ -71,9 +70,8 @@ def switch(runtime: Runtime, session: str) -> Flow[str]:
 
 def _check_exists(runtime: Runtime, session: str) -> Flow[None]:
     """Refuse a session without messages."""
-    check_name("a session id", session)
-    owner = runtime.owner
-    if not (yield from Sql(lambda conn: _has_messages(conn, owner, session))):
+    owner, name = runtime.owner, name_of("a session id", session)
+    if not (yield from Sql(lambda conn: _has_messages(conn, owner, name))):
         raise _not_found(session)
 
 

@@ -4,32 +4,79 @@ from __future__ import annotations
 
 import os
 import re
+from enum import Enum
+from uuid import UUID
 
-from langchain_threadmem.common.inputs import is_whole
+from langchain_threadmem.common.inputs import is_number, is_whole
 from langchain_threadmem.errors import InputError
 
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
-def check_name(subject: str, name: object) -> None:
-    """Check that a name can be stored exactly.
+LONGEST_NAME = 512
+"""The maximum number of UTF-8 bytes of a name: of an owner, a conversation, a session."""
+LONGEST_ID = 2000
+"""The maximum number of UTF-8 bytes of a message id, of a namespace and of a key of a store.
+
+A row of an index of PostgreSQL has at most 2,704 bytes; the longest is an owner with a namespace.
+"""
+
+
+def name_of(subject: str, value: object, *, most: int = LONGEST_NAME, numbers: bool = False) -> str:
+    """The name that a value is, as a plain `str`.
+
+    A member of an enumeration is its value, an instance of a subclass of `str` its text, and a UUID its usual
+    form, so that each of them and the text name the same owner or conversation; `str` of a member of a `str`
+    enumeration is "Class.MEMBER".
 
     Args:
         subject: The subject of the error message, such as "an owner".
-        name: The name.
+        value: The value.
+        most: The maximum number of UTF-8 bytes.
+        numbers: Whether an integer is a name, as the number of a user is.
 
     Raises:
-        InputError: The name is not a string, is empty, or contains NUL or a lone surrogate.
+        InputError: The value is no text, is empty or too long, or contains NUL or a lone surrogate.
 
     Example:
-        >>> check_name("an owner", "Ada Löwe")
+        >>> from enum import Enum
+        >>> Person = Enum("Person", {"ADA": "ada"}, type=str)
+        >>> name_of("an owner", Person.ADA), name_of("an owner", 7, numbers=True)
+        ('ada', '7')
     """
-    if not isinstance(name, str) or not name:
-        raise InputError(f"{subject} must be a non-empty text, not {name!r}")
-    if _UNSTORABLE.search(name):
+    value = value.value if isinstance(value, Enum) else value
+    if isinstance(value, UUID) or (numbers and is_number(value) and isinstance(value, int)):
+        value = str(value)
+    name = plain_text(subject, value)
+    size = len(name.encode())
+    if size > most:
         raise InputError(
-            f"{subject} contains NUL or half of a surrogate pair, which no database can store: {name!r}"
+            f"{subject} has at most {most} bytes in UTF-8, and {name[:40]!r}... has {size}; shorten it"
         )
+    return name
+
+
+def plain_text(subject: str, value: object) -> str:
+    """A text that can be stored exactly, as a plain `str`.
+
+    Args:
+        subject: The subject of the error message, such as "a title".
+        value: The text.
+
+    Raises:
+        InputError: The value is not a string, is empty, or contains NUL or a lone surrogate.
+
+    Example:
+        >>> plain_text("a title", "Ada Löwe")
+        'Ada Löwe'
+    """
+    if not isinstance(value, str) or not value:
+        raise InputError(f"{subject} must be a non-empty text, not {value!r}")
+    if _UNSTORABLE.search(value):
+        raise InputError(
+            f"{subject} contains NUL or half of a surrogate pair, which no database can store: {value!r:.200}"
+        )
+    return str.__str__(value)
 
 
 def is_key(number: object) -> bool:

@@ -8,7 +8,7 @@ from langchain_threadmem.common.inputs import is_whole
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import InputError, UnitNotFoundError
-from langchain_threadmem.messages.ids import check_name
+from langchain_threadmem.messages.ids import LONGEST_ID, name_of
 from langchain_threadmem.recall.results import Recollection
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.units import queries as unit_queries
@@ -25,9 +25,8 @@ def named(runtime: Runtime, name: str, session: str | None) -> Flow[MemoryUnit]:
         InputError: Messages of several sessions have the id.
     """
     owner = runtime.owner
-    check_name("a unit's id", name)
-    if session is not None:
-        check_name("a session id", session)
+    name = name_of("a unit's id", name, most=LONGEST_ID)
+    session = None if session is None else name_of("a session id", session)
     yield from runtime.get(Visits).settle()
     return (yield from Sql(lambda conn: read_units(conn, owner, [_key_of(conn, owner, name, session)])[0]))
 
@@ -47,7 +46,7 @@ def unfold(
         )
     owner = runtime.owner
     if isinstance(unit, str):
-        check_name("a unit's id", unit)
+        unit = name_of("a unit's id", unit, most=LONGEST_ID)
     elif not isinstance(unit, MemoryUnit | Recollection):
         raise InputError(f"{unit!r:.200} is not a unit; pass a MemoryUnit, a Recollection, or an id")
     yield from runtime.get(Visits).settle()

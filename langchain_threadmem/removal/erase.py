@@ -24,7 +24,7 @@ from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.index.owner_index import empty, stop_filling
 from langchain_threadmem.index.removal import take_out
 from langchain_threadmem.index.vector_index import ClearableIndex, VectorIndex
-from langchain_threadmem.messages.ids import check_name
+from langchain_threadmem.messages.ids import name_of
 from langchain_threadmem.messages.tool_pairs import with_results_below
 from langchain_threadmem.removal import purging, tables
 from langchain_threadmem.storage.schema import SUMMARIES
@@ -105,7 +105,7 @@ def erase(runtime: Runtime, conversation: str | None, before: datetime | None) -
             f"before={before!r} is not a datetime; pass a datetime (a time without a zone is UTC)"
         )
     if conversation is not None:
-        check_name("a conversation", conversation)
+        conversation = name_of("a conversation", conversation)
     time = None if before is None else zoned(before)
     owner = runtime.owner
     yield from runtime.get(Visits).settle()

@@ -22,7 +22,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.pool import Pool, PoolProxiedConnection, QueuePool
 
 from langchain_threadmem.common import forking
-from langchain_threadmem.errors import PersistenceError, StorageBusyError
+from langchain_threadmem.errors import InputError, PersistenceError, StorageBusyError
 from langchain_threadmem.storage import schema
 from langchain_threadmem.storage.migrations import check, is_newest, migrate
 from langchain_threadmem.storage.statements import Conn, Query, Statement, refused
@@ -180,6 +180,10 @@ class PostgresDatabase(Threaded, forking.Forkable):
                         connection.rollback()
                     raise
             return result
+        except psycopg.errors.ProgramLimitExceeded as error:
+            raise InputError(
+                f"{self._name}: a name or an id is too long for an index ({error}); shorten it"
+            ) from error
         except psycopg.Error as error:
             raise PersistenceError(f"{self._name}: {error}") from error
 

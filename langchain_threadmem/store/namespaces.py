@@ -12,11 +12,12 @@ import re
 from collections.abc import Sequence
 
 from langchain_threadmem.errors import InputError
+from langchain_threadmem.messages.ids import LONGEST_ID
 
 Namespace = tuple[str, ...]
 
-LONGEST = 2000
-"""The maximum number of bytes of an encoded namespace or key, below the limit of a PostgreSQL index."""
+LONGEST = LONGEST_ID
+"""The maximum number of bytes of an encoded namespace or key."""
 ANY = "*"
 """The wildcard for a single label in a list of namespaces."""
 
@@ -38,10 +39,13 @@ def encode_label(label: object) -> bytes:
     if not isinstance(label, str):
         raise InputError(f"labels and keys are text, not {label!r}; pass str(...) of it")
     data = label.encode("utf-8", "surrogatepass")
-    if len(data) > LONGEST:
-        raise InputError(f"{label[:40]!r}... takes {len(data)} bytes; a label or key has at most {LONGEST}")
     if b"\0" in data or b"\1" in data:
         data = re.sub(b"[\0\1]", lambda match: _ESCAPES[match[0]], data)
+    if len(data) > LONGEST:
+        raise InputError(
+            f"{label[:40]!r}... takes {len(data)} bytes; a label or a key has at most {LONGEST}, so "
+            "shorten it"
+        )
     return data
 
 
@@ -67,7 +71,8 @@ def encode(namespace: Sequence[str]) -> bytes:
     path = b"".join([encode_label(label) + _END for label in namespace])
     if len(path) > LONGEST:
         raise InputError(
-            f"the namespace {namespace[:3]!r}... takes {len(path)} bytes; the maximum is {LONGEST}"
+            f"the namespace {namespace[:3]!r:.200}... takes {len(path)} bytes, one of them after each "
+            f"label; a namespace has at most {LONGEST}, so shorten it"
         )
     return path
 

@@ -17,7 +17,7 @@ from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.errors import InputError, NodeNotFoundError, SessionNotFoundError, StorageBusyError
 from langchain_threadmem.index.removal import Removed, drop
 from langchain_threadmem.messages.codec import decode_stored
-from langchain_threadmem.messages.ids import check_name, is_key
+from langchain_threadmem.messages.ids import is_key, plain_text
 from langchain_threadmem.messages.roles import is_answer
 from langchain_threadmem.storage.schema import SUMMARIES, State
 from langchain_threadmem.storage.statements import Conn
@@ -77,7 +77,7 @@ def summarize(
         if summary is not None:
             for name, text in (("a title", summary.title), ("a summary", summary.summary)):
                 if text:
-                    check_name(name, text)
+                    plain_text(name, text)
             put = partial(nodes.put_summary, tree_id=tree, key=row.key, message=row.message, new=summary)
             yield from Sql(put, write=True)
             written.append(row.key)

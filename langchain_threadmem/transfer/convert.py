@@ -19,7 +19,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from langchain_threadmem.errors import InputError, PersistenceError
-from langchain_threadmem.messages.ids import check_name
+from langchain_threadmem.messages.ids import name_of
 from langchain_threadmem.removal import tables
 from langchain_threadmem.storage.database import open_database
 from langchain_threadmem.storage.row_security import check_sees_all_owners
@@ -98,7 +98,7 @@ def convert(
         (1, 2, True)
     """
     if owner is not None:
-        check_name("an owner", owner)
+        owner = name_of("an owner", owner)
     if is_folder(source):
         if is_folder(target):
             raise InputError(f"{str(source)!r} and {str(target)!r} are both folders; copy the files instead")

@@ -26,7 +26,7 @@ def message_in(conn: Conn, tree: int, message: MessageRef) -> NodeRow:
     """
     if not isinstance(message, str):
         return node_in(conn, tree, message)
-    row = nodes.by_message(conn, tree, message)
+    row = nodes.by_message(conn, tree, str.__str__(message))
     if row is None:
         raise NodeNotFoundError(
             f"there is no message with the id {message!r} in this conversation; pass the id of one of its "

@@ -12,7 +12,7 @@ from langchain_threadmem.common.inputs import seconds_of
 from langchain_threadmem.engine.runtime import Resources, SharedComponent
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.messages.codec import UNREADABLE, Parsed, decode_stored, encode, text_of
-from langchain_threadmem.messages.ids import check_name, new_stem
+from langchain_threadmem.messages.ids import LONGEST_ID, name_of, new_stem
 from langchain_threadmem.messages.roles import SPOKEN
 from langchain_threadmem.messages.tool_pairs import calls_tools
 from langchain_threadmem.messages.typed_json import Reader, Writer
@@ -72,8 +72,7 @@ def drafts_of(
     now, stem = time.time(), new_stem()
     drafts = []
     for message, created in zip(messages, times or [None] * len(messages), strict=True):
-        if id_ := message.id:
-            check_name("a message id", id_)
+        id_ = name_of("a message id", message.id, most=LONGEST_ID) if message.id else ""
         seconds = now if created is None else _seconds(created)
         body = encode(message, other)
         drafts.append(Draft(message, message.type, body, seconds, id_ or stem, bool(id_)))
