@@ -7,10 +7,10 @@ the messages from the database.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Self, TypedDict, Unpack, get_args
+from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, Unpack, get_args
 from uuid import uuid4
 
 from langchain_core.messages import BaseMessage
@@ -19,6 +19,7 @@ from langchain_threadmem.catalogue import verbs as catalogue
 from langchain_threadmem.catalogue.verbs import Page, ThreadInfo
 from langchain_threadmem.common.inputs import Progress, check_one_of
 from langchain_threadmem.engine.flow import Flow, Steps, arun, averb, run, verb
+from langchain_threadmem.engine.owners import Run, check_person
 from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.export import files, formats, mermaid
@@ -191,6 +192,7 @@ class ChatMemory:
         if not hasattr(system, "runtime") and system is not None:
             raise InputError(f"system is a MemorySystem, not {system!r}; pass MemorySystem(url)")
         self._runtime = system.runtime if system else Runtime.open(None, owner="user", embeddings=embeddings)
+        self._serves_run = system is not None and system._serves_run
         self._summarizer = summarizer
         self._conversation = ThreadedConversation(
             self._runtime,
@@ -249,6 +251,11 @@ class ChatMemory:
         options.setdefault("node_selector", LLMNodeSelector(model))
         options.setdefault("summarizer", LLMSummarizer(model))
         return cls(**options)
+
+    def _check_run(self, config: Mapping[str, Any] | None) -> None:
+        """Refuse a run that names another person than the owner; see `MemorySystem._check_run`."""
+        if not self._serves_run:
+            check_person(Run(config), self._runtime.owner)
 
     @property
     def conversation_id(self) -> str:
@@ -967,6 +974,8 @@ class ChatMemory:
 
         Raises:
             InputError: A number is negative, or an option is out of its range.
+            OwnerMismatchError: All conversations of the owner are searched in a run of a graph that names
+                another person.
             EmbeddingError: The embedding model failed; the stored messages are unchanged.
 
         Example:
@@ -978,6 +987,8 @@ class ChatMemory:
             (1, 'shares csv')
         """
         options = RecallOptions(n_results, **conditions)
+        if options.scope == "owner":
+            self._check_run(None)
         return recall_verbs.recall(self._conversation, query, options, context_depth)
 
     arecall = averb(recall)

@@ -23,7 +23,7 @@ from langchain_threadmem.common.inputs import Progress, is_whole
 from langchain_threadmem.common.usage import Usage
 from langchain_threadmem.common.workers import Background
 from langchain_threadmem.engine.flow import Flow, Sql, arun, averb, run, verb
-from langchain_threadmem.engine.owners import Run, owner_of_run
+from langchain_threadmem.engine.owners import OwnerOfRun, Run, check_person, owner_of_run
 from langchain_threadmem.engine.runtime import Resources, Runtime
 from langchain_threadmem.errors import InputError, ThreadMemError
 from langchain_threadmem.filters.store import Filter
@@ -177,6 +177,8 @@ class MemorySystem:
         self.owner_of_run = owner if callable(owner) else None
         """Names the owner of a run, if the system serves the owners of many runs."""
         self._is_view = False
+        self._serves_run = False
+        """Whether the owner was chosen for the run that calls, so that the run may name another person."""
         self.resources = Resources.open(
             url,
             embeddings=embeddings,
@@ -221,12 +223,14 @@ class MemorySystem:
         """
         system = copy(self)
         system._fixed = self.resources.runtime(owner)
-        system.owner_of_run, system._is_view = None, True
+        system.owner_of_run, system._is_view, system._serves_run = None, True, False
         return system
 
     def _for_call(self, *args: object, **kwargs: object) -> Self:
         """The system of the owner that a call is for."""
-        return self.of_run(None)
+        system = self.of_run(None)
+        system._check_run(None)
+        return system
 
     def of_run(self, config: Mapping[str, Any] | None) -> Self:
         """The system of the owner of a run; a system of one owner returns itself.
@@ -237,9 +241,18 @@ class MemorySystem:
         Raises:
             OwnerRequiredError: The run names no owner.
         """
-        if self.owner_of_run is None:
-            return self
-        return self.for_owner(owner_of_run(self.owner_of_run, Run(config)))
+        return self if self.owner_of_run is None else self._of_owner(self.owner_of_run, config)
+
+    def _of_owner(self, owner: OwnerOfRun, config: Mapping[str, Any] | None) -> Self:
+        """The system of the owner that a field or a function chooses for a run."""
+        system = self.for_owner(owner_of_run(owner, Run(config)))
+        system._serves_run = True
+        return system
+
+    def _check_run(self, config: Mapping[str, Any] | None) -> None:
+        """Refuse a run that names another person than the owner, unless the owner was chosen for the run."""
+        if not self._serves_run:
+            check_person(Run(config), self.owner)
 
     @property
     def runtime(self) -> Runtime:
@@ -248,7 +261,7 @@ class MemorySystem:
         Raises:
             OwnerRequiredError: The system serves the owner of each run, and there is no run.
         """
-        runtime = self._for_call()._fixed
+        runtime = self.of_run(None)._fixed
         assert runtime is not None
         return runtime
 

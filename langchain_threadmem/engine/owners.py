@@ -2,8 +2,11 @@
 
 One compiled graph serves many users, and each run names its user: in LangGraph's context
 (`graph.invoke(..., context={"user_id": "ada"})`), in the configuration
-(`{"configurable": {"user_id": "ada"}}`), or as the user that LangGraph Server has authenticated. An
+(`{"configurable": {"user_id": "ada"}}`), or as the user that LangGraph's Agent Server has authenticated. An
 `OwnerOfRun` names the field or computes the owner.
+
+A memory of one owner is refused to a run that names another person, where the memory is more than the run's
+own thread: see `check_person`.
 
 Example:
     >>> run = Run({"configurable": {"user_id": "ada"}})
@@ -16,17 +19,53 @@ Example:
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from langchain_threadmem.common.inputs import value_in
-from langchain_threadmem.errors import InputError, OwnerRequiredError
+from langchain_threadmem.errors import InputError, OwnerMismatchError, OwnerRequiredError
 from langchain_threadmem.messages.ids import name_of, plain_text
 
-_RUNTIME = "__pregel_runtime"
+RUNTIME = "__pregel_runtime"
 """LangGraph's key for its `Runtime` in a configuration."""
-_USER = "langgraph_auth_user"
-"""LangGraph Server's key for the authenticated user; the key for the user's id ends in `_id`."""
+USER = "langgraph_auth_user"
+"""The Agent Server's key for the authenticated user."""
+_USER_ID = f"{USER}_id"
+_HEADER = "x-user-id"
+"""The request header that names a user; the Agent Server copies it to `configurable`."""
+PERSON_FIELDS = ("user_id", "userId", "langgraph_user_id", _HEADER)
+"""The fields of a context, and keys of `configurable`, that name the person of a run, beside the `USER`.
+
+The documentation of LangGraph has `user_id`, templates of LangGraph.js have `userId`, and the default
+namespace of langmem's memories has `langgraph_user_id`.
+"""
+_CONTEXT, _CONFIGURABLE = " in its context", " in its configurable"
+
+
+class Named(NamedTuple):
+    """A value by which a run names a person or another owner.
+
+    Attributes:
+        field: The field of the context, or the key of `configurable`.
+        value: The value.
+        place: Where the run has the field, for messages of errors.
+    """
+
+    field: str
+    value: Any
+    place: str = ""
+
+    @property
+    def name(self) -> str | None:
+        """The name of the owner; `None` if the value is no name."""
+        try:
+            return name_of("an owner", self.value, numbers=True)
+        except InputError:
+            return None
+
+    def __str__(self) -> str:
+        return f"{self.field}={self.value!r}{self.place}"
 
 
 class Run(Mapping[str, Any]):
@@ -40,9 +79,9 @@ class Run(Mapping[str, Any]):
     """
 
     def __init__(self, config: Mapping[str, Any] | None = None) -> None:
-        from langchain_core.runnables.config import var_child_runnable_config
-
-        outer: Mapping[str, Any] = var_child_runnable_config.get() or {}
+        # Without this module, whose import takes long, there is no run.
+        module = sys.modules.get("langchain_core.runnables.config")
+        outer: Mapping[str, Any] = {} if module is None else module.var_child_runnable_config.get() or {}
         self.configurable: Mapping[str, Any] = {
             **(outer.get("configurable") or {}),
             **((config or {}).get("configurable") or {}),
@@ -53,22 +92,55 @@ class Run(Mapping[str, Any]):
     @property
     def context(self) -> Any:
         """The `context` with which the graph was invoked; `None` without a context."""
-        return getattr(self.configurable.get(_RUNTIME), "context", None)
+        return getattr(self.configurable.get(RUNTIME), "context", None)
 
     @property
     def user(self) -> str | None:
-        """The identity of the user that LangGraph Server has authenticated."""
-        server = getattr(self.configurable.get(_RUNTIME), "server_info", None)
-        user = self.configurable.get(_USER) or getattr(server, "user", None)
-        identity = value_in(user, "identity")
-        return self.configurable.get(f"{_USER}_id") if identity is None else identity
+        """The identity of the user that LangGraph's Agent Server has authenticated.
+
+        Some calls of the server, such as the deletion of a thread, have no configuration; the user is then
+        that of the request.
+        """
+        return _of_user(self._authenticated, "identity") or self.configurable.get(_USER_ID) or None
+
+    @property
+    def _authenticated(self) -> Any:
+        server = getattr(self.configurable.get(RUNTIME), "server_info", None)
+        return self.configurable.get(USER) or getattr(server, "user", None) or _user_of_request()
 
     def field(self, name: str) -> Any:
-        """A field of the context, or a key of `configurable`; `None` if both lack it."""
-        if name in (_USER, f"{_USER}_id"):
+        """A field of the context, or a key of `configurable`; `None` if both lack it.
+
+        Raises:
+            OwnerMismatchError: The context and `configurable` have different values.
+        """
+        if name in (USER, _USER_ID):
             return self.user
-        value = value_in(self.context, name)
-        return self.configurable.get(name) if value is None else value
+        values = list(self._named(name))
+        _check_agree(values)
+        return values[0].value if values else None
+
+    def _named(self, field: str) -> Iterator[Named]:
+        for place, holder in ((_CONTEXT, self.context), (_CONFIGURABLE, self.configurable)):
+            value = value_in(holder, field)
+            if value is not None and value != "":
+                yield Named(field, value, place)
+
+    @property
+    def persons(self) -> list[Named]:
+        """The persons whom the run names, in its context, its `configurable` and by authentication.
+
+        If the Agent Server has authenticated a user, the names that it adds by itself do not count: it copies
+        headers of the request that begin with `x-`, and writes a `user_id` that is the user's identity in a
+        run and the display name in an update of a state (langgraph-api 0.16.7, `api/threads.py`).
+        """
+        identity = _of_user(self._authenticated, "identity")
+        ids = [*([Named(USER, identity)] if identity else ()), *self._named(_USER_ID)]
+        named = [each for field in PERSON_FIELDS for each in self._named(field)]
+        if ids:
+            added = {_HEADER} if _user_of_request() is None else {_HEADER, "user_id"}
+            named = [each for each in named if each.place == _CONTEXT or each.field not in added]
+        return [*ids, *named]
 
     def __getitem__(self, key: str) -> Any:
         return self._values[key]
@@ -80,6 +152,20 @@ class Run(Mapping[str, Any]):
         return len(self._values)
 
 
+def _user_of_request() -> Any:
+    """The user of the request that the Agent Server of this process handles; `None` elsewhere."""
+    context = getattr(sys.modules.get("langgraph_api.utils"), "get_auth_ctx", None)
+    return None if context is None else getattr(context(), "user", None)
+
+
+def _of_user(user: Any, name: str) -> Any:
+    """A property of an authenticated user, who may be a text; `None` without the property."""
+    try:
+        return user if isinstance(user, str) else value_in(user, name)
+    except NotImplementedError:  # Starlette's base class of users raises it.
+        return None
+
+
 OwnerOfRun = str | Callable[[Run], Any]
 """The owner of a run: the name of a field of the context or of `configurable`, or a function of the run."""
 
@@ -88,7 +174,8 @@ class ContextField:
     """The owner of a run from a field of its context or of its `configurable`, for `MemorySystem(owner=...)`.
 
     Args:
-        name: The name of the field; `langgraph_auth_user` for the user that LangGraph Server authenticated.
+        name: The name of the field; `langgraph_auth_user` for the user that LangGraph's Agent Server
+            authenticated.
 
     Example:
         >>> from langchain_threadmem import MemorySystem
@@ -99,7 +186,10 @@ class ContextField:
         self.name = plain_text("a field of the context", name)
 
     def __call__(self, run: Run) -> Any:
-        return run.field(self.name)
+        value = run.field(self.name)
+        if value is not None and self.name in (*PERSON_FIELDS, USER, _USER_ID):
+            _check_agree([Named(self.name, value), *run.persons])
+        return value
 
     def __repr__(self) -> str:
         return f"ContextField({self.name!r})"
@@ -115,13 +205,17 @@ def owner_of_run(owner: OwnerOfRun, run: Run) -> str:
 
     Raises:
         OwnerRequiredError: The run names no owner, or names it in another form.
+        OwnerMismatchError: The owner is a field, and the run names two owners, or names another person in a
+            field for persons.
     """
     choose = ContextField(owner) if isinstance(owner, str) else owner
     try:
         value = choose(run)
+    except OwnerMismatchError:
+        raise
     except Exception as error:  # The function is a caller's code.
         raise OwnerRequiredError(
-            f"the run has no owner: {choose!r} failed with {error!r}; {_NEXT}"
+            f"the run has no owner: {choose!r} failed with {error!r}; {_next(choose)}"
         ) from error
     identity = value_in(value, "identity")
     value = value if identity is None else identity
@@ -131,14 +225,62 @@ def owner_of_run(owner: OwnerOfRun, run: Run) -> str:
             if isinstance(choose, ContextField)
             else f"{choose!r} returned {value!r}"
         )
-        raise OwnerRequiredError(f"the run has no owner: {missing}; {_NEXT}")
+        raise OwnerRequiredError(f"the run has no owner: {missing}; {_next(choose)}")
     try:
         return name_of("an owner", value, numbers=True)
     except InputError as error:
-        raise OwnerRequiredError(f"the run has no owner: {error}; {_NEXT}") from error
+        raise OwnerRequiredError(f"the run has no owner: {error}; {_next(choose)}") from error
 
 
-_NEXT = (
-    "pass context={...} or config={'configurable': {...}} with the owner to the run, or use "
-    "system.for_owner(name) outside of a run"
-)
+def _next(choose: Callable[[Run], Any]) -> str:
+    field = choose.name if isinstance(choose, ContextField) else "user_id"
+    return (
+        f"pass config={{'configurable': {{{field!r}: ...}}}}, which get_state, get_state_history and "
+        f"update_state need, since they take no context, or context={{{field!r}: ...}} to a run; outside of "
+        "a run use system.for_owner(name)"
+    )
+
+
+def check_person(run: Run, owner: str) -> None:
+    """Refuse a run that names another person than the owner of a memory.
+
+    Everything that reads more than the thread of the run does this check: searches of all conversations,
+    stores, retrievers, tools, and the methods of a `MemorySystem`. What stores the run's own thread, such as
+    a saver, does not, so that it can replace another saver.
+
+    Args:
+        run: The run.
+        owner: The owner of the memory.
+
+    Raises:
+        OwnerMismatchError: The run names another person.
+
+    Example:
+        >>> check_person(Run({"configurable": {"user_id": "ada", "owner": "langchain-ai"}}), "ada")
+        >>> check_person(Run({"configurable": {"user_id": "bob"}}), "ada")
+        Traceback (most recent call last):
+        langchain_threadmem.errors.OwnerMismatchError: the run is for user_id='bob' in its configurable, ...
+    """
+    for person in run.persons:
+        if person.name != owner:
+            name = str(person.value) if person.name is None else person.name
+            raise OwnerMismatchError(
+                f"the run is for {person}, and the memory is that of the owner {owner!r}; pass "
+                f"owner={person.field!r} to serve the person of each run, use system.for_owner({name!r}) or "
+                f"MemorySystem(url, owner={name!r}) for this run, or pass owner=lambda run: {owner!r} to "
+                "share the memory with everyone"
+            )
+
+
+def _check_agree(values: list[Named]) -> None:
+    """Refuse a run that names two owners.
+
+    Raises:
+        OwnerMismatchError: Two values differ.
+    """
+    for other in values[1:]:
+        if other.name != values[0].name:
+            raise OwnerMismatchError(
+                f"the run names two owners, {values[0]} and {other}; name one of them in the run, or pass a "
+                "function that chooses, such as owner=lambda run: run.context.user_id"
+            )

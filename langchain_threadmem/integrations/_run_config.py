@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from langchain_threadmem.engine.owners import OwnerOfRun, Run, owner_of_run
-from langchain_threadmem.errors import InputError, OwnerMismatchError
+from langchain_threadmem.engine.owners import OwnerOfRun
+from langchain_threadmem.errors import InputError
 from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.ids import name_of
 from langchain_threadmem.tree.run_lineage import Lineage
@@ -89,7 +89,11 @@ def checked_owner(owner: object) -> OwnerOfRun | None:
 
 
 def system_of_run(
-    system: MemorySystem, owner: OwnerOfRun | None, config: Mapping[str, Any] | None = None
+    system: MemorySystem,
+    owner: OwnerOfRun | None,
+    config: Mapping[str, Any] | None = None,
+    *,
+    shared: bool = False,
 ) -> MemorySystem:
     """The system of the owner of a run.
 
@@ -97,42 +101,15 @@ def system_of_run(
         system: The system of the integration.
         owner: The option `owner` of the integration.
         config: The configuration of the call, if any.
+        shared: Whether the call reads or writes more than the thread of the run.
 
     Raises:
         OwnerRequiredError: The run names no owner.
-        OwnerMismatchError: The system serves one owner, and the run names another.
+        OwnerMismatchError: The run names two owners, or a call that is `shared` is for another person.
     """
     if owner is not None:
-        return system.for_owner(owner_of_run(owner, Run(config)))
-    if system.owner_of_run is not None:
-        return system.of_run(config)
-    check_owner_of_run(config or {}, system.owner)
+        return system._of_owner(owner, config)
+    system = system.of_run(config)
+    if shared:
+        system._check_run(config)
     return system
-
-
-OWNER_KEYS = ("owner", "user_id", "langgraph_auth_user_id")
-"""Keys of a run's `configurable` that name the owner; the last is LangGraph Server's."""
-
-
-def check_owner_of_run(config: Mapping[str, Any], owner: str) -> None:
-    """Refuse a run for another owner than the owner of the system.
-
-    Args:
-        config: The run's configuration.
-        owner: The owner of the system.
-
-    Raises:
-        OwnerMismatchError: The configuration names another owner, as `owner` or as a user's id.
-
-    Example:
-        >>> check_owner_of_run({"configurable": {"user_id": "ada"}}, "ada")
-    """
-    configurable = config.get("configurable") or {}
-    for key in OWNER_KEYS:
-        run_owner = configurable.get(key)
-        if run_owner is not None and str(run_owner) != owner:
-            raise OwnerMismatchError(
-                f"the run is for {key}={run_owner!r}, and the memory is that of the owner {owner!r}; pass "
-                f"owner={key!r} to serve the owner of each run, use MemorySystem(url, "
-                f"owner={str(run_owner)!r}) for this run, or leave {key!r} out of its configurable"
-            )

@@ -16,7 +16,6 @@ from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.integrations._run_config import (
     ConversationId,
-    check_owner_of_run,
     checked_owner,
     conversation_name,
     lineage_of,
@@ -78,6 +77,9 @@ class SystemIntegration:
         owner: The owner of a run; by default the system's owner.
     """
 
+    _shared = False
+    """Whether each call reads or writes more than the thread of its run."""
+
     def __init__(self, system: MemorySystem, owner: OwnerOfRun | None = None) -> None:
         check_system(system, f"for a URL use {type(self).__name__}.from_conn_string")
         self.system = system
@@ -103,7 +105,7 @@ class SystemIntegration:
     def _for_call(self, *args: object, **kwargs: object) -> Self:
         """The integration over the system of the owner of a call."""
         config = next((value for value in (*args, *kwargs.values()) if _is_config(value)), None)
-        system = system_of_run(self.system, self._owner, config)
+        system = system_of_run(self.system, self._owner, config, shared=self._shared)
         if system is self.system:
             return self
         integration = copy(self)
@@ -145,6 +147,8 @@ class RunConversations:
         conversation_id: The conversation, or a function from a run's configuration to its name.
         selector: The selector of each conversation.
         owner: The owner of a run; by default the system's owner.
+        shared: Whether other conversations are read too. A conversation that the program names is always
+            shared, since the threads of all runs are in it.
         **options: Options of each conversation.
 
     Raises:
@@ -157,6 +161,8 @@ class RunConversations:
         conversation_id: ConversationId,
         selector: AnySelector | None = None,
         owner: OwnerOfRun | None = None,
+        *,
+        shared: bool = False,
         **options: Unpack[ThreadOptions],
     ) -> None:
         check_system(system)
@@ -165,18 +171,19 @@ class RunConversations:
         self._owner = checked_owner(owner)
         self._conversation_id = conversation_id
         self._selector = selector
+        self._shared = shared or isinstance(conversation_id, str)
         self._options = options
 
     def system(self, config: Mapping[str, Any]) -> MemorySystem:
         """The system of the owner of a run; see `system_of_run`."""
-        return system_of_run(self._system, self._owner, config)
+        return system_of_run(self._system, self._owner, config, shared=self._shared)
 
     def of(self, config: Mapping[str, Any]) -> tuple[ThreadedConversation, Lineage]:
         """The conversation of a run, and the origin of the run.
 
         Raises:
             OwnerRequiredError: The run names no owner.
-            OwnerMismatchError: The system serves one owner, and the run names another.
+            OwnerMismatchError: The run names two owners, or another person than the owner of the system.
             InputError: The configuration names no conversation.
         """
         name = conversation_name(config, self._conversation_id)
@@ -187,10 +194,15 @@ class RunConversations:
 def memory_of_run(
     memory: ChatMemory | MemorySystem, owner: OwnerOfRun | None, config: Mapping[str, Any]
 ) -> ChatMemory | MemorySystem:
-    """The memory of the owner of a run."""
+    """The memory of the owner of a run.
+
+    Raises:
+        OwnerRequiredError: The run names no owner.
+        OwnerMismatchError: The run names two owners, or another person than the owner of the memory.
+    """
     if isinstance(memory, MemorySystem):
-        return system_of_run(memory, owner, config)
-    check_owner_of_run(config, memory._conversation.runtime.owner)
+        return system_of_run(memory, owner, config, shared=True)
+    memory._check_run(config)
     return memory
 
 

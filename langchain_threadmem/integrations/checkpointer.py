@@ -51,10 +51,10 @@ NamedAddresses = list[tuple[str, Address]]
 """Addresses of checkpoints, each with the name of its conversation."""
 ADDRESS = ("thread_id", "checkpoint_ns", "checkpoint_id", "checkpoint_map")
 """Fields of `configurable` by which LangGraph finds checkpoints."""
-PAGE = 16
-"""Number of checkpoints that `list` reads at once."""
 LONGEST_NS = 1500
 """The maximum number of UTF-8 bytes of a checkpoint's namespace, which shares an index with its thread."""
+PAGE = 16
+"""Number of checkpoints that `list` reads at once."""
 
 
 class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
@@ -85,7 +85,8 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
             encryption if the system has a cipher. A serializer that is passed here also reads and writes
             parts of messages for the whole system.
         owner: The owner of a run, for a graph with many users: the name of a field of the run's context or
-            `configurable` (`owner="user_id"`), or a function of the run. By default the system's owner.
+            `configurable` (`owner="user_id"`), or a function of the run. By default the system's owner, also
+            for runs that name other persons, as with LangGraph's savers.
 
     Raises:
         InputError: `system` is not a `MemorySystem`, or its encryption differs from that of `serde`.
@@ -204,7 +205,7 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
             before: A checkpoint; only older checkpoints are listed.
             limit: Maximum number of checkpoints.
         """
-        saver = self._for_call(config)
+        saver = self._for_listing(config)
         most = limit if filter is None else None
         addresses = run(saver._addresses(config, before, most), saver._runtime)
         for part in _pages(addresses, most):
@@ -224,7 +225,7 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
         limit: int | None = None,
     ) -> AsyncIterator[CheckpointTuple]:
         """Async `list`."""
-        saver = self._for_call(config)
+        saver = self._for_listing(config)
         most = limit if filter is None else None
         addresses = await arun(saver._addresses(config, before, most), saver._runtime)
         for part in _pages(addresses, most):
@@ -234,6 +235,13 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
                 yield _tuple(snapshot, config)
             if limit == 0:
                 return
+
+    def _for_listing(self, config: RunnableConfig | None) -> Self:
+        """The saver for a listing, which without a configuration reads all threads."""
+        saver = self._for_call(config)
+        if config is None:
+            saver.system._check_run(None)
+        return saver
 
     def _addresses(
         self, config: RunnableConfig | None, before: RunnableConfig | None, limit: int | None
@@ -408,6 +416,8 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
             ['Hello', 'Hi!']
         """
         _check_message(message_id)
+        if config is None:
+            self.system._check_run(None)
         thread = None if config is None else _thread(config)
         ns = "" if config is None else _ns(config)
         name, id_ = yield from find.first_with(self._archive, message_id, thread, ns)

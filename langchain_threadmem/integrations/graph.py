@@ -9,7 +9,8 @@ that recall does not find it again.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NotRequired, TypedDict, Unpack
+from functools import partial
+from typing import TYPE_CHECKING, Any, NotRequired, Unpack
 
 from langchain_core.messages import BaseMessage, SystemMessage
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
@@ -54,13 +55,6 @@ if TYPE_CHECKING:
 
 
 Node = Runnable[Any, dict[str, Any]]
-
-
-class Identity(TypedDict):
-    """The conversation and the owner of the runs of a node."""
-
-    conversation_id: ConversationId
-    owner: OwnerOfRun | None
 
 
 class ThreadedState(MessagesState):
@@ -135,8 +129,10 @@ def select_thread_node(
     """
     chosen = selector if selector is not None else SemanticNodeSelector()
     conversations = RunConversations(system, conversation_id, chosen, owner, **options)
-    threshold = suggestion_threshold(on_select, suggest_at)
+    return _select_node(conversations, messages_key, suggestion_threshold(on_select, suggest_at))
 
+
+def _select_node(conversations: RunConversations, messages_key: str, threshold: float | None) -> Node:
     def work(state: Any, conversation: ThreadedConversation, lineage: Lineage) -> Flow[dict[str, Any]]:
         messages, before = _list(state, messages_key), value_in(state, "active_thread")
         routed = yield from announced_route(conversation, messages, before, lineage, threshold)
@@ -162,8 +158,10 @@ def store_turn_node(
         conversation_id: As for `select_thread_node`.
         owner: As for `select_thread_node`.
     """
-    conversations = RunConversations(system, conversation_id, owner=owner)
+    return _store_node(RunConversations(system, conversation_id, owner=owner), messages_key)
 
+
+def _store_node(conversations: RunConversations, messages_key: str) -> Node:
     def work(state: Any, conversation: ThreadedConversation, lineage: Lineage) -> Flow[dict[str, Any]]:
         active = value_in(state, "active_thread")
         yield from store_turn(conversation, _list(state, messages_key), lineage, routed_in(active))
@@ -196,7 +194,8 @@ def recall_node(
         cover: As for `ChatMemory`, if a later node adds these turns to the list; they are then not recalled.
     """
     check_recall(n_results, scope, min_similarity, "n_results")
-    conversations = RunConversations(system, conversation_id, owner=owner, cover=cover)
+    shared = scope == "owner" and n_results > 0
+    conversations = RunConversations(system, conversation_id, owner=owner, shared=shared, cover=cover)
 
     def work(state: Any, conversation: ThreadedConversation, lineage: Lineage) -> Flow[dict[str, Any]]:
         messages = _list(state, messages_key)
@@ -278,21 +277,25 @@ def create_threaded_chat(
     """
     check_recall(recall, scope, min_similarity)
     builder = StateGraph(ThreadedState)
-    identity = Identity(conversation_id=conversation_id, owner=owner)
-    chosen = selector_of(selector, model, ask)
-    selecting = select_thread_node(
-        system, chosen, **identity, on_select=on_select, suggest_at=suggest_at, **options | {"cover": None}
+    of_runs = partial(
+        RunConversations, system, conversation_id, owner=owner, shared=scope == "owner" and recall > 0
     )
-    steps: list[tuple[str, Node]] = [("select_thread", selecting)]
+    selecting = of_runs(selector_of(selector, model, ask), **options | {"cover": None})
+    threshold = suggestion_threshold(on_select, suggest_at)
+    steps: list[tuple[str, Node]] = [("select_thread", _select_node(selecting, "messages", threshold))]
     if recall:
-        cover = options.get("cover", COVER)
         recalling = recall_node(
-            system, recall, scope=scope, min_similarity=min_similarity, cover=cover, **identity
+            system,
+            recall,
+            scope=scope,
+            min_similarity=min_similarity,
+            conversation_id=conversation_id,
+            owner=owner,
+            cover=options.get("cover", COVER),
         )
         steps.append(("recall", recalling))
-    conversations = RunConversations(system, conversation_id, owner=owner, window=window, **options)
-    steps.append(("model", _model_node(model, system_prompt, conversations)))
-    steps.append(("store_turn", store_turn_node(system, **identity)))
+    steps.append(("model", _model_node(model, system_prompt, of_runs(window=window, **options))))
+    steps.append(("store_turn", _store_node(of_runs(), "messages")))
     builder.add_sequence(steps)
     builder.add_edge(START, "select_thread")
     builder.add_edge("store_turn", END)

@@ -162,7 +162,10 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
         check_recall(recall, scope, min_similarity)
         check_window(window)
         chosen = selector_of(selector, model, ask)
-        self._conversations = RunConversations(system, conversation_id, chosen, owner, **options)
+        shared = scope == "owner" and recall > 0
+        self._conversations = RunConversations(
+            system, conversation_id, chosen, owner, shared=shared, **options
+        )
         self._suggest_at = suggestion_threshold(on_select, suggest_at)
         self._window = window
         self._recall = recall

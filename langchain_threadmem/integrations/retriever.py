@@ -73,7 +73,7 @@ class ThreadMemRetriever(BaseRetriever):
     owner: OwnerOfRun | None = None
     """The owner of a run: the name of a field of its context or `configurable`, or a function of the run.
 
-    By default the owner of `memory`.
+    By default the owner of `memory`; a run that names another person is then refused.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
@@ -107,7 +107,7 @@ class ThreadMemRetriever(BaseRetriever):
 
         Raises:
             OwnerRequiredError: The run names no owner.
-            OwnerMismatchError: The configuration names another owner than that of the memory.
+            OwnerMismatchError: The run names two owners, or another person than the owner of the memory.
         """
         return BaseRetriever.invoke(self._of_run(config), input, config, **kwargs)
 

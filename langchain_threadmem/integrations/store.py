@@ -55,8 +55,9 @@ class ThreadMemStore(SystemIntegration, BaseStore):
         ttl: LangGraph's times to live, in minutes: `default_ttl`, `refresh_on_read` and
             `sweep_interval_minutes`.
         owner: The owner of a run, for a graph with many users: the name of a field of the run's context or
-            `configurable`, or a function of the run. By default the system's owner. A call outside of a run
-            needs the store of one owner: `ThreadMemStore(system.for_owner(name))`.
+            `configurable`, or a function of the run. By default the system's owner, whose items a run that
+            names another person neither reads nor writes. With `owner`, a call outside of a run needs the
+            store of one owner: `ThreadMemStore(system.for_owner(name))`.
         clock: A function that returns the seconds since 1970, for tests.
 
     Raises:
@@ -72,6 +73,7 @@ class ThreadMemStore(SystemIntegration, BaseStore):
     """
 
     supports_ttl = True
+    _shared = True
 
     def __init__(
         self,
@@ -129,6 +131,8 @@ class ThreadMemStore(SystemIntegration, BaseStore):
         Raises:
             InvalidNamespaceError: A label breaks these rules.
             InputError: An operation is invalid, or a value cannot be stored exactly.
+            OwnerRequiredError: The run names no owner.
+            OwnerMismatchError: The run names two owners, or another person than the owner of the store.
             EmbeddingError: A text could not be embedded.
             PersistenceError: The database could not be read or written.
         """

@@ -6,7 +6,7 @@ a tool. The model names a message by its conversation and the number of its node
 `id`.
 
 Each tool takes `owner`, the owner of a run: the name of a field of the run's context or `configurable`, or a
-function of the run. By default it is the owner of the memory.
+function of the run. By default it is the owner of the memory, and a run that names another person is refused.
 """
 
 from collections.abc import Callable, Mapping, Sequence
