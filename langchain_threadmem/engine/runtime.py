@@ -250,6 +250,10 @@ class Resources(forking.Forkable):
             await self.database.aclose()
             self._release()
 
+    def owners_in_use(self) -> list[str]:
+        """The owners used last in this process, and those whose runtime a caller refers to."""
+        return [runtime.owner for runtime in self._all()]
+
     def _all(self) -> list[Runtime]:
         with self._lock:
             return list(self._runtimes.values())

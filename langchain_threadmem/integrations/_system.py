@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from copy import copy
 from pathlib import Path
 from typing import Any, Literal, Self, TypeGuard, Unpack
@@ -12,7 +12,7 @@ from langchain_threadmem.chat_memory import ChatMemory, ThreadOptions, check_opt
 from langchain_threadmem.common import forking
 from langchain_threadmem.common.cache import LruCache
 from langchain_threadmem.engine.owners import OwnerOfRun
-from langchain_threadmem.engine.runtime import Runtime
+from langchain_threadmem.engine.runtime import Resources, Runtime
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.integrations._run_config import (
     ConversationId,
@@ -69,6 +69,15 @@ def check_system(system: object, instead: str = "pass MemorySystem(url)") -> Non
         raise InputError(f"system is a MemorySystem, not {system!r}; {instead}")
 
 
+def owners_found(resources: Resources, find: Callable[[], Collection[str]]) -> Collection[str]:
+    """The owners that a read of the data of all owners finds.
+
+    Row-level security hides the data of other owners; the owners are then those in use in this process.
+    """
+    resources.database.open()
+    return resources.owners_in_use() if resources.database.row_security else find()
+
+
 class SystemIntegration:
     """An integration over a system: the owner of a call, set-up, and `with`, which closes its own system.
 
@@ -108,9 +117,17 @@ class SystemIntegration:
         system = system_of_run(self.system, self._owner, config, shared=self._shared)
         if system is self.system:
             return self
+        return self._on_system(system)
+
+    def _on_system(self, system: MemorySystem) -> Self:
         integration = copy(self)
         integration.system, integration._owner = system, None
         return integration
+
+    @property
+    def _serves_runs(self) -> bool:
+        """Whether each run has its own owner."""
+        return self._owner is not None or self.system.owner_of_run is not None
 
     def setup(self) -> None:
         """Open the database, which creates missing tables. Further calls have no effect."""

@@ -11,12 +11,14 @@ its `created_at`.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import Future
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, cast
 
@@ -26,10 +28,11 @@ from langgraph.store.base.embed import EmbeddingsLambda
 
 from langchain_threadmem.common.inputs import is_number, is_whole
 from langchain_threadmem.engine.embedder import Embedder
-from langchain_threadmem.engine.flow import Flow, averb, run, verb
+from langchain_threadmem.engine.flow import Flow, arun, averb, run, verb
 from langchain_threadmem.engine.owners import OwnerOfRun
+from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import ClosedError, InputError, ThreadMemError
-from langchain_threadmem.integrations._system import SystemIntegration
+from langchain_threadmem.integrations._system import SystemIntegration, owners_found
 from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.store import verbs as store_verbs
 from langchain_threadmem.store.verbs import Index, StoreContext
@@ -118,6 +121,10 @@ class ThreadMemStore(SystemIntegration, BaseStore):
         return cls._on(url, owner, lambda system: cls(system, index=index, ttl=ttl))
 
     @property
+    def _sweep(self) -> _Sweep:
+        return _Sweep(self.system, self._serves_runs, self._clock)
+
+    @property
     def _context(self) -> StoreContext:
         return StoreContext(self._runtime, self._index, self._clock)
 
@@ -140,19 +147,23 @@ class ThreadMemStore(SystemIntegration, BaseStore):
 
     abatch = averb(batch)
 
-    @verb
-    def sweep_ttl(self) -> Flow[int]:
-        """Remove the expired items of the owner, which no read returns.
+    def sweep_ttl(self) -> int:
+        """Remove expired items, which no read returns: of the owner, or of all owners that runs may have.
+
+        If row-level security restricts the database role to one owner at a time, the owners of runs are those
+        that this process has used last; the role that owns the tables sweeps all.
 
         Returns:
             The number of items.
         """
-        return store_verbs.sweep(self._context)
+        return self._sweep.run()
 
-    asweep_ttl = averb(sweep_ttl)
+    async def asweep_ttl(self) -> int:
+        """Async `sweep_ttl`."""
+        return await self._sweep.arun()
 
     def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> Future[None]:
-        """Sweep at intervals in a thread; without `ttl` settings the call has no effect.
+        """Call `sweep_ttl` at intervals in a thread; without `ttl` settings the call has no effect.
 
         Args:
             sweep_interval_minutes: The interval; by default the interval of the settings, or 5.
@@ -171,8 +182,8 @@ class ThreadMemStore(SystemIntegration, BaseStore):
         future.add_done_callback(lambda _: end.set())
         weakref.finalize(self, end.set)  # Ends the sweeper when the store is garbage-collected.
         thread = threading.Thread(
-            target=_sweep,
-            args=(self.system, self._clock, minutes * 60, end, future),
+            target=_sweep_at_intervals,
+            args=(self._sweep, minutes * 60, end, future),
             name="threadmem-sweeper",
             daemon=True,
         )
@@ -205,21 +216,43 @@ class ThreadMemStore(SystemIntegration, BaseStore):
         await super().__aexit__(*exception)
 
 
-def _sweep(
-    system: MemorySystem,
-    clock: Callable[[], float],
-    seconds: float,
-    end: threading.Event,
-    future: Future[None],
-) -> None:
+@dataclass(frozen=True)
+class _Sweep:
+    """The removal of the expired items of a store; it does not keep the store alive.
+
+    Attributes:
+        system: The system.
+        of_runs: Whether each run has its own owner.
+        clock: A function that returns the seconds since 1970.
+    """
+
+    system: MemorySystem
+    of_runs: bool
+    clock: Callable[[], float]
+
+    def run(self) -> int:
+        """Remove the items; returns their number."""
+        return sum(run(*self._of(owner)) for owner in self._owners())
+
+    async def arun(self) -> int:
+        """Async `run`."""
+        return sum([await arun(*self._of(owner)) for owner in await asyncio.to_thread(self._owners)])
+
+    def _owners(self) -> Collection[str]:
+        if not self.of_runs:
+            return [self.system.owner]
+        resources = self.system.resources
+        return owners_found(resources, lambda: store_verbs.owners(resources, self.clock()))
+
+    def _of(self, owner: str) -> tuple[Flow[int], Runtime]:
+        runtime = self.system.for_owner(owner).runtime
+        return store_verbs.sweep(StoreContext(runtime, None, self.clock)), runtime
+
+
+def _sweep_at_intervals(sweep: _Sweep, seconds: float, end: threading.Event, future: Future[None]) -> None:
     while not end.wait(seconds):
         try:
-            owners = (
-                store_verbs.owners(system.resources) if system.owner_of_run is not None else [system.owner]
-            )
-            for owner in owners:
-                runtime = system.for_owner(owner).runtime
-                run(store_verbs.sweep(StoreContext(runtime, None, clock)), runtime)
+            sweep.run()
         except ClosedError:
             break
         except ThreadMemError as error:

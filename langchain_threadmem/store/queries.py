@@ -198,7 +198,13 @@ _PROLONG = Statement(
     .values(expires=_NOW + item.c.ttl * 60),
     *("owner", "ids", "now"),
 )
-_OWNERS = Statement(select(namespace.c.owner).distinct())
+_OWNERS = Statement(
+    select(namespace.c.owner)
+    .distinct()
+    .join(item, item.c.namespace == namespace.c.id)
+    .where(item.c.expires <= _NOW),
+    "now",
+)
 _EXPIRED = Statement(
     select(item.c.id, item.c.namespace)
     .where(item.c.expires <= _NOW)
@@ -383,14 +389,14 @@ def prolong(conn: Conn, owner: str, ids: Sequence[int], now: float) -> None:
     conn.run(_PROLONG, owner, json.dumps(ids), now)
 
 
-def owners(conn: Conn) -> list[str]:
-    """The owners with namespaces.
+def owners(conn: Conn, now: float) -> list[str]:
+    """The owners with expired items.
 
     Raises:
         PersistenceError: Row-level security hides all owners but one.
     """
     check_sees_all_owners(conn)
-    return [owner for (owner,) in conn.all(_OWNERS)]
+    return [owner for (owner,) in conn.all(_OWNERS, now)]
 
 
 def sweep(conn: Conn, owner: str, now: float) -> int:

@@ -232,9 +232,13 @@ def batch(context: StoreContext, ops: Sequence[Op]) -> Flow[list[Result]]:
     return [answers[n].result if n in answers else None for n in range(len(ops))]
 
 
-def owners(resources: Resources) -> list[str]:
-    """The owners with items."""
-    return resources.database.read(item_queries.owners)
+def owners(resources: Resources, now: float = math.inf) -> list[str]:
+    """The owners of items that expire until a time in seconds since 1970; by default at any time.
+
+    Raises:
+        PersistenceError: Row-level security hides all owners but one.
+    """
+    return resources.database.read(lambda conn: item_queries.owners(conn, now))
 
 
 def sweep(context: StoreContext) -> Flow[int]:

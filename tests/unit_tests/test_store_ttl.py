@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
+from conftest import DATABASES, SECURED, url_of
+from langchain_core.runnables import RunnableLambda
 from langgraph.store.base import GetOp, PutOp
 from store_calls import NS, Clock, Make, keys, made
 
 from langchain_threadmem import MemorySystem, ThreadMemStore
+from langchain_threadmem.engine.owners import ContextField
 from langchain_threadmem.storage.statements import Statement
 
 
@@ -132,6 +138,57 @@ def test_the_sweeper_sweeps(system: MemorySystem) -> None:
     assert store.system.runtime.database.read(lambda conn: conn.all(_rows(system.owner))) == []
     assert store.stop_ttl_sweeper(timeout=10)
     assert future.done()
+
+
+@pytest.fixture(params=[*DATABASES, SECURED])
+def users_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return url_of(request, tmp_path)
+
+
+@pytest.mark.parametrize("of_system", [True, False])
+@pytest.mark.parametrize("sweep", ["sync", "async", "sweeper"])
+def test_a_store_for_the_owners_of_runs_sweeps_the_items_of_all_of_them(
+    users_url: str, owner: str, clock: Clock, of_system: bool, sweep: str
+) -> None:
+    users = [f"{owner}-{n}" for n in range(3)]
+    named: Any = {"owner": ContextField("user_id")} if of_system else {"owner": f"{owner}-nobody"}
+    with MemorySystem(users_url, embeddings=False, **named) as system:
+        store = ThreadMemStore(
+            system,
+            owner=None if of_system else "user_id",
+            ttl={"sweep_interval_minutes": 0.0005},  # type: ignore[typeddict-item]
+            clock=clock,
+        )
+        put = RunnableLambda(lambda _: (store.put(NS, "k", {}, ttl=1), store.put(("ever",), "k", {})))
+        for user in users:
+            put.invoke(None, {"configurable": {"user_id": user}})
+        clock.minutes(1)
+        if sweep == "sweeper":
+            store.start_ttl_sweeper()
+            deadline = time.monotonic() + 60
+            while any(len(_paths(system, user)) > 1 for user in users) and time.monotonic() < deadline:
+                time.sleep(0.02)
+            assert store.stop_ttl_sweeper(timeout=10)
+        else:
+            removed = store.sweep_ttl() if sweep == "sync" else asyncio.run(store.asweep_ttl())
+            assert removed >= len(users)  # The tests on a server share its owners.
+        assert [len(_paths(system, user)) for user in users] == [1, 1, 1]
+        assert (store.sweep_ttl(), asyncio.run(store.asweep_ttl())) == (0, 0)
+
+
+def _paths(system: MemorySystem, owner: str) -> list[Any]:
+    database = system.for_owner(owner).runtime.database
+    return database.read(lambda conn: conn.all(_rows(owner)))
+
+
+def test_a_sweep_without_an_owner_of_runs_is_of_its_owner_in_a_run_too(
+    system: MemorySystem, clock: Clock
+) -> None:
+    store = ThreadMemStore(system, ttl={"default_ttl": 1}, clock=clock)
+    store.put(NS, "k", {})
+    clock.minutes(1)
+    sweep = RunnableLambda(lambda _: store.sweep_ttl())
+    assert sweep.invoke(None, {"configurable": {"user_id": "somebody"}}) == 1
 
 
 def _rows(owner: str) -> Statement:
