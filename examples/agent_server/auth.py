@@ -15,7 +15,7 @@ async def authenticate(authorization: str | None) -> Auth.types.MinimalUserDict:
     user = USERS.get((authorization or "").removeprefix("Bearer "))
     if user is None:
         raise Auth.exceptions.HTTPException(status_code=401, detail="unknown token")
-    return {"identity": user}
+    return {"identity": user, "display_name": user.title()}
 
 
 @auth.on.threads

@@ -9,6 +9,7 @@ The methods of this module translate configurations; the flows are in `checkpoin
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -30,20 +31,21 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from langchain_threadmem.checkpoints import find, load, maintenance, save
 from langchain_threadmem.checkpoints.load import Snapshot
-from langchain_threadmem.checkpoints.queries import Address
+from langchain_threadmem.checkpoints.queries import Address, owners_of_run
 from langchain_threadmem.checkpoints.save import Archive
 from langchain_threadmem.checkpoints.scopes import CONVERSATION_CHANNEL
 from langchain_threadmem.checkpoints.values import is_message_list
 from langchain_threadmem.common.inputs import check_one_of
 from langchain_threadmem.engine.flow import Flow, arun, averb, run, verb
-from langchain_threadmem.engine.owners import OwnerOfRun
-from langchain_threadmem.errors import InputError
+from langchain_threadmem.engine.owners import RUNTIME, OwnerOfRun, Run
+from langchain_threadmem.errors import InputError, OwnerRequiredError
 from langchain_threadmem.integrations._run_config import REPLACED, thread_name
-from langchain_threadmem.integrations._system import SystemIntegration
+from langchain_threadmem.integrations._system import SystemIntegration, owners_found
 from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.ids import name_of
 from langchain_threadmem.messages.parts import Parts
 from langchain_threadmem.removal.reset import erase
+from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.threads.store_messages import store_branch
 from langchain_threadmem.tree.run_lineage import Lineage
 
@@ -322,19 +324,58 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
 
     adelete_thread = averb(delete_thread)
 
-    @verb
-    def delete_for_runs(self, run_ids: Sequence[str]) -> Flow[None]:
+    def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete the checkpoints of runs, and undo the changes of these runs to the conversation.
 
         Messages that only these runs have stored are superseded; messages that the runs have superseded
         become live again.
 
+        A saver for the owners of runs may be called outside of a run, as LangGraph's Agent Server does when
+        it rolls back a run: the owners are then those of the stored checkpoints.
+
         Args:
             run_ids: The ids of the runs.
         """
+        if self._lacks_owner():
+            for owner in self._owners_of(run_ids):
+                self._on_system(self.system.for_owner(owner))._delete_for_runs(run_ids)
+        else:
+            self._delete_for_runs(run_ids)
+
+    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """Async `delete_for_runs`."""
+        if self._lacks_owner():
+            for owner in await asyncio.to_thread(self._owners_of, run_ids):
+                await self._on_system(self.system.for_owner(owner))._adelete_for_runs(run_ids)
+        else:
+            await self._adelete_for_runs(run_ids)
+
+    @verb
+    def _delete_for_runs(self, run_ids: Sequence[str]) -> Flow[None]:
+        """Delete the checkpoints that the runs of one owner have stored."""
         return maintenance.delete_for_runs(self._archive, run_ids)
 
-    adelete_for_runs = averb(delete_for_runs)
+    _adelete_for_runs = averb(_delete_for_runs)
+
+    def _lacks_owner(self) -> bool:
+        """Whether the call is for the owner of a run, and outside of a run."""
+        # The Agent Server sets a configuration of its runtime alone around all that it does.
+        if not self._serves_runs or Run().configurable.keys() - {RUNTIME}:
+            return False
+        try:
+            self._for_call()
+        except OwnerRequiredError:
+            return True
+        return False
+
+    def _owners_of(self, run_ids: Sequence[str]) -> Collection[str]:
+        """The owners of the checkpoints of runs."""
+        resources, runs = self.system.resources, [*map(str, run_ids)]
+
+        def owners(conn: Conn) -> set[str]:
+            return {owner for run in runs for owner in owners_of_run(conn, run)}
+
+        return owners_found(resources, lambda: resources.database.read(owners))
 
     @verb
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> Flow[None]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ from conftest import DATABASES, SECURED, StreamCipher, WordEmbeddings, url_of
 from langchain.agents import create_agent
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.runnables import ConfigurableFieldSpec, RunnableConfig, RunnableLambda
+from langchain_core.runnables.config import set_config_context
 from langchain_core.runnables.history import RunnableWithMessageHistory
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.runtime import Runtime
@@ -277,10 +280,68 @@ def test_the_context_names_the_owner(url: str, owner: str) -> None:
             assert item.value == {"user": user}
 
 
+SERVER: RunnableConfig = {"configurable": {"__pregel_runtime": Runtime()}}
+"""The configuration that the Agent Server sets around all that it does."""
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+@pytest.mark.parametrize("around", [{}, SERVER], ids=["alone", "server"])
+def test_a_run_is_rolled_back_outside_of_a_run_for_its_owner_alone(
+    people: People, owner: str, around: RunnableConfig, mode: str
+) -> None:
+    users = [owner, f"{owner}-bob"]
+    for user in users:
+        for question in ("One", "Two"):
+            config = config_of(user) | {"metadata": {"run_id": f"{question} of {user}"}}
+            people.chat.invoke({"messages": [("user", question)]}, config)
+    undone = [f"Two of {owner}", "an unknown run"]
+    with set_config_context(around):
+        if mode == "sync":
+            people.saver.delete_for_runs(undone)
+        else:
+            asyncio.run(people.saver.adelete_for_runs(undone))
+    texts = [
+        [message.content for message in people.chat.get_state(config_of(user)).values["messages"]]
+        for user in users
+    ]
+    assert texts == [["One", "Noted."], ["One", "Noted.", "Two", "Noted."]]
+    hits = people.system.for_owner(owner).conversation(THREAD).recall("Two")
+    assert "Two" not in [hit.node.message.content for hit in hits]
+
+
+def test_a_run_rolls_back_the_runs_of_its_own_user(people: People, owner: str) -> None:
+    people.chat.invoke({"messages": [("user", "One")]}, config_of(owner) | {"metadata": {"run_id": owner}})
+    undo = RunnableLambda(lambda _: people.saver.delete_for_runs([owner]))
+    undo.invoke(None, config_of(f"{owner}-bob"))
+    assert people.chat.get_state(config_of(owner)).values["messages"]
+    with pytest.raises(OwnerRequiredError):
+        undo.invoke(None, config_of(None))
+    undo.invoke(None, config_of(owner))
+    assert people.chat.get_state(config_of(owner)).values == {}
+
+
 def test_the_user_of_an_agent_server_is_an_owner() -> None:
     for user in ({"identity": "ada"}, type("User", (), {"identity": "ada"})()):
         run = Run({"configurable": {"langgraph_auth_user": user}})
         assert owner_of_run("langgraph_auth_user", run) == owner_of_run(lambda run: run.user, run) == "ada"
+
+
+def test_the_user_of_a_request_of_an_agent_server_is_the_owner_of_calls_without_a_configuration(
+    monkeypatch: pytest.MonkeyPatch, system: MemorySystem, owner: str
+) -> None:
+    user: Any = SimpleNamespace(identity=owner)
+    server: Any = ModuleType("langgraph_api.utils")
+    server.get_auth_ctx = lambda: SimpleNamespace(user=user)
+    monkeypatch.setitem(sys.modules, "langgraph_api.utils", server)
+    system.conversation(THREAD).append("Hello", "Hi!")
+    ThreadMemSaver(system, owner="langgraph_auth_user").delete_thread(THREAD)
+    assert system.conversations() == []
+    user.identity = f"{owner}-bob"
+    with pytest.raises(OwnerMismatchError, match="langgraph_auth_user="):
+        ThreadMemStore(system).get(("facts",), "vault")
+    server.get_auth_ctx = lambda: None
+    with pytest.raises(OwnerRequiredError):
+        ThreadMemSaver(system, owner="langgraph_auth_user").delete_thread(THREAD)
 
 
 @pytest.mark.parametrize("named", [None, "", 2.5, True, ["ada"], b"ada"])
