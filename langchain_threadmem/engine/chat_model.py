@@ -30,7 +30,16 @@ S = TypeVar("S", bound=BaseModel)
 
 
 class UnusableAnswerError(ModelError):
-    """The answer of a model does not have the schema."""
+    """The answer of a model does not have the schema.
+
+    Args:
+        problem: The reason.
+        prose: The answer, if it is whole and is plain text instead of JSON; else empty.
+    """
+
+    def __init__(self, problem: str, prose: str = "") -> None:
+        super().__init__(problem)
+        self.prose = prose
 
 
 def check_model(model: Model) -> Model:
@@ -132,7 +141,10 @@ def _parsed(answer: Any, schema: type[S]) -> S:
     try:
         return schema.model_validate(answer)
     except ValidationError as error:
-        raise UnusableAnswerError(f"it does not have the form of the schema: {reason(error)}.") from error
+        problem = f"it does not have the form of the schema: {reason(error)}."
+        raise UnusableAnswerError(
+            problem, _prose(text_of(raw)) if isinstance(raw, BaseMessage) else ""
+        ) from error
 
 
 def _check_whole(message: Any) -> None:
@@ -147,5 +159,17 @@ def _json_in(text: str) -> Any:
         try:
             return json.JSONDecoder().raw_decode(text, start)[0]
         except ValueError as error:
-            raise UnusableAnswerError(f"it is no valid JSON: {error}.") from error
-    raise UnusableAnswerError(f"it holds no JSON object: {text!r:.80}.")
+            raise UnusableAnswerError(f"it is no valid JSON: {error}.", _prose(text)) from error
+    raise UnusableAnswerError(f"it holds no JSON object: {text!r:.80}.", _prose(text))
+
+
+def _prose(text: str) -> str:
+    """The answer of a model in plain text, without its thoughts; empty if it begins like JSON.
+
+    Example:
+        >>> _prose("<think>Figs?</think> Figs grow in {hot} places."), _prose('```json {"title": ')
+        ('Figs grow in {hot} places.', '')
+    """
+    # Models that are served without a parser of their thoughts, such as DeepSeek-R1, begin with these tags.
+    said = text.rpartition("</think>")[2].strip()
+    return "" if said.startswith(("{", "[", "`", "<think>")) else said

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -11,15 +12,16 @@ from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from pydantic import BaseModel, Field
 
 from langchain_threadmem.common.usage import Usage
-from langchain_threadmem.engine.chat_model import ask, check_model
+from langchain_threadmem.engine.chat_model import UnusableAnswerError, ask, check_model
 from langchain_threadmem.engine.child_runs import call_as_run
 from langchain_threadmem.engine.flow import Flow, arun, run
 from langchain_threadmem.engine.runtime import bare
 from langchain_threadmem.errors import InputError
+from langchain_threadmem.index.language import words
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.messages.ids import storable
 from langchain_threadmem.messages.quoting import marked
-from langchain_threadmem.messages.text import without_middle
+from langchain_threadmem.messages.text import one_line, without_middle
 from langchain_threadmem.tree.node import MessageSummary
 
 if TYPE_CHECKING:
@@ -73,6 +75,7 @@ class _GroupSummary(BaseModel):
     summary: str = Field(..., description="Summary, a paragraph of some five sentences")
 
 
+LONGEST_TITLE = 60
 LONGEST = 100_000
 """The number of characters of a text that a model reads, some 25,000 tokens of English."""
 
@@ -81,7 +84,8 @@ class LLMSummarizer:
     """Summarises messages with a chat model, one call for each message or group.
 
     Of a text of more than 100,000 characters the model reads the beginning and the end, 50,000 characters
-    each.
+    each. The model is asked for a title and a summary as JSON; an answer in plain text is the summary, with
+    its first words, or a line "Title: ...", as the title.
 
     Args:
         model: A chat model, or a model name for `ChatOpenAI`.
@@ -118,15 +122,20 @@ class LLMSummarizer:
         instruction = _INSTRUCTION if context is None else _GROUP_INSTRUCTION
         if context:
             text = f"What was said before, in short: {marked(context)}\n\nSummarise this:\n{text}"
-        answer = yield from ask(
-            self.model,
-            [SystemMessage(instruction), HumanMessage(text)],
-            schema,
-            usage,
-            "summary",
-            conversation,
-            run_name=_run_name(message, conversation),
-        )
+        try:
+            answer = yield from ask(
+                self.model,
+                [SystemMessage(instruction), HumanMessage(text)],
+                schema,
+                usage,
+                "summary",
+                conversation,
+                run_name=_run_name(message, conversation),
+            )
+        except UnusableAnswerError as error:
+            if (plain := plain_summary(error.prose)) is None:
+                raise
+            return plain
         return MessageSummary(title=answer.title, summary=answer.summary)
 
     def summarize(self, message: BaseMessage) -> MessageSummary | None:
@@ -136,6 +145,32 @@ class LLMSummarizer:
     async def asummarize(self, message: BaseMessage) -> MessageSummary | None:
         """Async `summarize`."""
         return await arun(summary_of(self, message, Usage(), ""), bare())
+
+
+FEWEST_WORDS = 3
+"""The number of words from which a plain text is a summary, not a remark such as "No idea"."""
+_LABELLED = re.compile(r"[\W_]*title[\W_]*:[\W_]*(?P<title>[^\n]+?)[*_ ]*\n+", re.IGNORECASE)
+_LABEL = re.compile(r"[\W_]*summary[\W_]*:[*_\s]*", re.IGNORECASE)
+
+
+def plain_summary(text: str) -> MessageSummary | None:
+    r"""A summary that a model wrote as plain text; `None` for a text of one or two words.
+
+    Example:
+        >>> plain_summary("**Title:** Figs\n\n**Summary:** Figs grow in the south.")
+        MessageSummary(title='Figs', summary='Figs grow in the south.')
+        >>> plain_summary("The user asks where figs grow.").title
+        'The user asks where figs grow.'
+    """
+    labelled = _LABELLED.match(text)
+    body = text[labelled.end() :] if labelled else text
+    label = _LABEL.match(body)
+    summary = body[label.end() :].strip() if label else body.strip()
+    # A script without spaces between words has no number of words that is known here.
+    if len(words(summary)) < FEWEST_WORDS and summary.isascii():
+        return None
+    title = labelled["title"] if labelled else summary
+    return MessageSummary(title=one_line(title, LONGEST_TITLE), summary=summary)
 
 
 _INSTRUCTION = """\

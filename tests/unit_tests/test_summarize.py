@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from langchain_core.language_models.fake_chat_models import FakeListChatModel
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.runnables import RunnableLambda
 
 from langchain_threadmem import ChatMemory, LLMSummarizer, MemorySystem, MessageSummary, Summarizer
 from langchain_threadmem.errors import InputError, NodeNotFoundError
@@ -132,6 +133,59 @@ def test_a_language_model_that_fails_gives_none_with_a_warning(
         found = writer.summarize(message) if mode == "sync" else asyncio.run(writer.asummarize(message))
     assert found is None
     assert "'m1'" in caplog.text
+
+
+PROSE = "The user asks how to read CSV. The answer is pandas {read_csv}."
+
+
+class Tooled(FakeListChatModel):
+    """A model that is bound to a schema and answers in plain text, as small models do."""
+
+    def with_structured_output(self, schema: Any, **options: Any) -> Any:
+        return RunnableLambda(
+            lambda prompt: {"raw": AIMessage(self.responses[0]), "parsed": None, "parsing_error": None}
+        )
+
+
+@pytest.mark.parametrize("model", [FakeListChatModel, Tooled])
+@pytest.mark.parametrize(
+    ("answer", "title", "summary"),
+    [
+        (PROSE, "The user asks how to read CSV. The answer is pandas {read_c…", PROSE),
+        (
+            f"<think>It is about CSV.</think>\n{PROSE}",
+            "The user asks how to read CSV. The answer is pandas {read_c…",
+            PROSE,
+        ),
+        (f"**Title:** CSV files\n\n**Summary:** {PROSE}", "CSV files", PROSE),
+        (f"Summary: {PROSE}", "The user asks how to read CSV. The answer is pandas {read_c…", PROSE),
+        (
+            "ユーザーはCSVの読み方を尋ねた。",
+            "ユーザーはCSVの読み方を尋ねた。",
+            "ユーザーはCSVの読み方を尋ねた。",
+        ),
+    ],
+)
+def test_a_summary_in_plain_text_is_used(
+    system: MemorySystem, verbs: Wrap, model: Any, answer: str, title: str, summary: str
+) -> None:
+    writer = LLMSummarizer(model(responses=[answer]))
+    memory = verbs(system.conversation("talk", summarizer=writer))
+    memory.append("How do I read CSV?", "With pandas.")
+    assert memory.summarize()[0].summary == MessageSummary(title=title, summary=summary)
+    with MemorySystem(owner="ada", embeddings=False, model=model(responses=[answer])) as other:
+        other.conversation("talk").append("How do I read CSV?", "With pandas.")
+        unit = verbs(other).summarize_session("talk")
+        assert (unit.title, unit.content) == (title, summary)
+
+
+def test_a_summary_that_was_cut_off_is_not_used() -> None:
+    class Cut(Tooled):
+        def with_structured_output(self, schema: Any, **options: Any) -> Any:
+            cut = AIMessage(PROSE, response_metadata={"finish_reason": "length"})
+            return RunnableLambda(lambda prompt: {"raw": cut, "parsed": None, "parsing_error": None})
+
+    assert LLMSummarizer(Cut(responses=[PROSE])).summarize(HumanMessage("x")) is None
 
 
 def test_a_group_is_shown_after_what_was_said_before_it_all_of_it_fenced() -> None:
