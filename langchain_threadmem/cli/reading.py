@@ -181,7 +181,7 @@ def _message(node: ConversationNode) -> dict[str, Any]:
         "message_id": node.message.id,
         "role": node.message.type,
         "text": text_of(node.message),
-        "time": node.timestamp,
+        "time": node.time,
         "state": node.state.label,
         "superseded_by": node.superseded_by,
         "reason": None if node.placement is None else node.placement.reason,

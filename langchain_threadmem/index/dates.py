@@ -1,9 +1,4 @@
-"""Dates: the time of a message, and the time that a question names.
-
-The time of a message is `additional_kwargs["time"]` in a known format (ISO 8601, seconds since 1970,
-"2023/05/20 02:21", or a date with a month's name: "1:56 pm on 8 May, 2023", "March-15-2024"); otherwise the
-node's timestamp. A time without a zone is read as UTC, since only differences of times matter.
-"""
+"""Dates: the time that a question names. `messages.times` reads the time of a message."""
 
 from __future__ import annotations
 
@@ -12,15 +7,11 @@ from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple
 
-from langchain_threadmem.common.inputs import is_number, zoned
+from langchain_threadmem.messages.times import date_in
+from langchain_threadmem.messages.times import said_at as said_at
 
 DAY = 86_400.0
-_CLOCK = re.compile(r"\b(\d{1,2}):(\d\d)(?::\d\d)?\s*([ap])?\.?m?\b", re.IGNORECASE)
-_ISO_DATE = re.compile(r"\b(\d{4})([-/])(\d\d)\2(\d\d)\b")
-_YEAR = re.compile(r"\b((?:19|20)\d\d)\b")
-_DAY = re.compile(r"\b(\d{1,2})(?:st|nd|rd|th)?\b")
 _RELATIVE = re.compile(r"\b(?:yesterday|today|(?:this|last) (?:week|month))\b")
-_LETTERS = re.compile(r"[^\W\d_]+")
 
 
 class Span(NamedTuple):
@@ -28,66 +19,6 @@ class Span(NamedTuple):
 
     start: float
     end: float
-
-
-def said_at(time: object, months: Mapping[str, int]) -> float | None:
-    """A time in one of the known formats, in seconds since 1970; `None` for an unknown format.
-
-    Example:
-        >>> said_at("2 pm", {}), said_at("2024-03-15T10:00:00", {}), said_at("8 May, 2023", {"may": 5})
-        (None, 1710496800.0, 1683504000.0)
-    """
-    if isinstance(time, datetime):
-        return zoned(time).timestamp()
-    if is_number(time):
-        return float(time) if abs(time) < 1e11 else None
-    if not isinstance(time, str):
-        return None
-    try:
-        return said_at(datetime.fromisoformat(time), months)
-    except ValueError:
-        pass
-    clock = _CLOCK.search(time)
-    year, month, day = _named(_CLOCK.sub(" ", time.lower()), months)
-    if year is None or month is None or day is None:
-        return None
-    try:
-        midnight = datetime(year, month, day, tzinfo=UTC)
-    except ValueError:
-        return None
-    return (midnight + _time_of_day(clock)).timestamp()
-
-
-def _time_of_day(clock: re.Match[str] | None) -> timedelta:
-    if clock is None:
-        return timedelta()
-    hour, half = int(clock[1]), (clock[3] or "").lower()
-    if half:
-        hour = hour % 12 + (12 if half == "p" else 0)
-    return timedelta(hours=min(hour, 23), minutes=min(int(clock[2]), 59))
-
-
-def _named(text: str, months: Mapping[str, int]) -> tuple[int | None, int | None, int | None]:
-    """The year, month and day in a text in lower case, `None` for each absent part."""
-    iso = _ISO_DATE.search(text)
-    if iso:
-        return int(iso[1]), int(iso[3]), int(iso[4])
-    found = _YEAR.search(text)
-    year = int(found[1]) if found else None
-    for word in _LETTERS.finditer(text):
-        month = months.get(word[0])
-        # "May" and "march" are also verbs; near a number they are months.
-        if month and re.search(r"\d", text[max(word.start() - 14, 0) : word.end() + 8]):
-            beside = text[max(word.start() - 9, 0) : word.start()] + " " + text[word.end() : word.end() + 6]
-            day = next((int(match[1]) for match in _DAY.finditer(beside) if 1 <= int(match[1]) <= 31), None)
-            return year, month, day
-        if (
-            month
-            and len(word[0]) > 3
-            and re.search(r"\b(?:in|during|of|on|since|by|last)\s+$", text[: word.start()])
-        ):
-            return year, month, None
-    return year, None, None
 
 
 def span_of(question: str, months: Mapping[str, int], newest: float, now: float) -> Span | None:
@@ -108,7 +39,7 @@ def span_of(question: str, months: Mapping[str, int], newest: float, now: float)
         relative = _relative(question, now)
         if relative:
             return relative
-    year, month, day = _named(question, months)
+    year, month, day = date_in(question, months)
     if year is None and month is None:
         return None
     try:

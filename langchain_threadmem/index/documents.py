@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from langchain_core.messages import BaseMessage
 
-from langchain_threadmem.index.dates import said_at
 from langchain_threadmem.index.language import Language, split
 from langchain_threadmem.messages.ids import storable
 from langchain_threadmem.messages.roles import TYPES
+from langchain_threadmem.messages.times import own_time
 from langchain_threadmem.units.unit import MemoryUnit
 
 _FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
@@ -93,7 +93,7 @@ def document_of(message: BaseMessage, text: str, created: float, language: Langu
     """The document of a message.
 
     Args:
-        message: The message; `additional_kwargs["time"]` is its time, if it differs from `created`.
+        message: The message, with its own time if that differs from `created` (`messages.times`).
         text: The text of the message.
         created: The node's timestamp, in seconds since 1970.
         language: The language of the text.
@@ -121,9 +121,8 @@ def document_of(message: BaseMessage, text: str, created: float, language: Langu
     numbers = _count(_NUMBER, spoken, 7) + len([word for word in words if word in language.number_words])
     selfs = len([word for word in words if word in language.self_words])
     traits = Traits(int("?" in spoken), times, min(numbers, 7), min(selfs, 7), lead, length).pack()
-    time = message.additional_kwargs.get("time")
-    parsed = None if time is None else said_at(time, language.months)
-    return Document(terms, traits, speaker_of(message), created if parsed is None else parsed)
+    time = own_time(message, language.months)
+    return Document(terms, traits, speaker_of(message), created if time is None else time)
 
 
 def _count(pattern: re.Pattern[str], text: str, most: int) -> int:

@@ -11,6 +11,8 @@ from functools import cache
 from typing import Any
 
 from langchain_threadmem.common import forking
+from langchain_threadmem.messages.times import LONG_MONTHS
+from langchain_threadmem.messages.times import MONTHS as MONTHS
 
 _WORD = re.compile(r"\w+")
 _CUT_OFF = re.compile(r"['’](?<=\w['’])[^\W_]+")
@@ -161,13 +163,10 @@ NUMBER_WORDS = frozenset(
     """.split()
 )
 
-_LONG = "january february march april may june july august september october november december".split()
-MONTHS = {name: n for n, month in enumerate(_LONG, 1) for name in {month, month[:3]}} | {"sept": 9}
-
 _DAYS = "monday|tuesday|wednesday|thursday|friday|saturday|sunday"
 _TIMES = (
     r"yesterday|today|tonight|tomorrow|ago|last|next|this|past|previous|upcoming|recently|weekends?|weeks?|"
-    rf"months?|years?|{_DAYS}|{'|'.join(_LONG)}|mornings?|evenings?|afternoons?|nights?|spring|summer|autumn|"
+    rf"months?|years?|{_DAYS}|{'|'.join(LONG_MONTHS)}|mornings?|evenings?|afternoons?|nights?|spring|summer|autumn|"
     r"fall|winter|"
     r"christmas|easter|birthdays?|since|just|(?:19|20)\d\d"
 )

@@ -28,7 +28,7 @@ FIELDS = {
     "rank": Kind.NUMBER,
     "metadata": Kind.MAP,
 }
-"""The fields of `filters`: a message's text, type, `name`, timestamp, rank and `additional_kwargs`."""
+"""The fields of `filters`: a message's text, type, `name`, time, rank and `additional_kwargs`."""
 ROLES = {name: kind == "human" for name, kind in TYPES.items() if kind in ("human", "ai")}
 """The roles of the option `role`, and whether each is the human role."""
 

@@ -111,6 +111,11 @@ class Recollection(Displayed):
     conversation_id: str = ""
     rank: int = 0
 
+    @property
+    def time(self) -> datetime:
+        """The time of the message, which it may bring itself; of a summary, that of the last message."""
+        return self.node.time
+
     def _cells(self) -> dict[str, str]:
         cells = self.node._cells()
         if self.rank:

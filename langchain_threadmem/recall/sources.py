@@ -174,7 +174,7 @@ def _fields(hit: Recollection) -> dict[str, object]:
         "content": text_of(message),
         "role": SUMMARY_SOURCE if hit.rank else message.type,
         "speaker": message.name,
-        "time": hit.node.timestamp,
+        "time": hit.node.time,
         "rank": hit.rank,
         "metadata": message.additional_kwargs,
     }

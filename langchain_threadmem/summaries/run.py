@@ -24,6 +24,7 @@ from langchain_threadmem.index.empty_tree import empty_tree
 from langchain_threadmem.index.removal import Removed
 from langchain_threadmem.messages.codec import decode_stored, text_of
 from langchain_threadmem.messages.roles import source_of
+from langchain_threadmem.messages.times import own_time
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.summaries import grouping
@@ -330,4 +331,6 @@ def piece_of(key: int, seq: int, created: float, message: BaseMessage, limits: L
     text = text_of(message)
     calls = ", ".join(call["name"] for call in message.tool_calls) if isinstance(message, AIMessage) else ""
     content = f"{source_of(message)}: {text or (calls and f'(calls {calls})')}"
-    return Piece(seq, 1, created, created, content, limits.count(text), key)
+    time = own_time(message)
+    said = created if time is None else time
+    return Piece(seq, 1, said, said, content, limits.count(text), key)

@@ -10,6 +10,7 @@ from langchain_core.messages import BaseMessage
 from pydantic import BaseModel, Field
 
 from langchain_threadmem.messages.display import Displayed, content_of, label_of
+from langchain_threadmem.messages.times import time_said
 from langchain_threadmem.storage.schema import State
 
 EPOCH = datetime.fromtimestamp(0, UTC)
@@ -107,7 +108,8 @@ class ConversationNode(Displayed):
         message: The LangChain message, with its own `id`.
         parent_id: `id` of the parent; `None` for a root.
         summary: The summary that `ChatMemory.summarize` wrote, if there is one.
-        timestamp: Time of the message, with a time zone.
+        timestamp: Time at which the message was stored, or the time that was passed with it, with a time
+            zone; `time` is the time that the message itself brings.
         state: Live, superseded or aside.
         superseded_by: `id` of the node that replaced this node, if there is one.
         placement: The reason for the place of the node, if a selector or a person chose it. Only
@@ -138,6 +140,18 @@ class ConversationNode(Displayed):
         if self.parent_id is not None and self.parent_id <= 0:
             raise ValueError(f"a parent id is a positive number or None, not {self.parent_id!r}")
 
+    @property
+    def time(self) -> datetime:
+        """The time of the message: the time that it brings (`messages.times.FIELDS`), else `timestamp`.
+
+        Example:
+            >>> from langchain_core.messages import HumanMessage
+            >>> message = HumanMessage("Hello", additional_kwargs={"time": "2021-05-06T07:08:09Z"})
+            >>> ConversationNode(1, message).time.isoformat()
+            '2021-05-06T07:08:09+00:00'
+        """
+        return time_said(self.message) or self.timestamp
+
     def _cells(self) -> dict[str, str]:
         summary = self.summary
         return {
@@ -146,7 +160,7 @@ class ConversationNode(Displayed):
             "role": label_of(self.message),
             "text": content_of(self.message),
             "summary": f"{summary.title}: {summary.summary}" if summary else "",
-            "time": "" if self.timestamp == EPOCH else f"{self.timestamp:%Y-%m-%d %H:%M}",
+            "time": "" if self.time == EPOCH else f"{self.time:%Y-%m-%d %H:%M}",
             "state": "" if self.state is State.LIVE else self.state.label,
             "place": str(self.placement or ""),
         }

@@ -259,7 +259,7 @@ def _line(node: ConversationNode) -> Json:
         "role": label_of(node.message),
         "kind": ROLES[_role(node.message)],
         "state": node.state.label,
-        "time": _time(node.timestamp),
+        "time": _time(node.time),
         "line": one_line(content_of(node.message), LINE),
     }
 
