@@ -969,8 +969,10 @@ class ChatMemory:
                 on content, role, speaker, time, rank and metadata: `{"metadata.topic": "bread"}`.
 
         Returns:
-            Hits with score, thread and reason; each node once. A hit that is a summary names the messages
-            that it covers; `MemorySystem.unfold` returns them.
+            Hits with score, thread and reason. Of equal texts of a speaker the newest is the hit, and a newer
+            statement of a thing comes directly before the older one (`recall.versions`). A hit that is
+            probably chance is `weak`. A hit that is a summary names the messages that it covers;
+            `MemorySystem.unfold` returns them.
 
         Raises:
             InputError: A number is negative, or an option is out of its range.

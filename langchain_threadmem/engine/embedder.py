@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from langchain_threadmem.common.cache import LruCache
+from langchain_threadmem.common.inputs import is_number
 from langchain_threadmem.engine.flow import Call, Flow
 from langchain_threadmem.errors import EmbeddingError, InputError
 
@@ -76,6 +77,12 @@ class Embedder:
             if isinstance(name, str) and name:
                 return name
         return f"{type(model).__module__}.{type(model).__qualname__}"
+
+    @property
+    def weak_below(self) -> float | None:
+        """The model's `weak_below`: the cosine below which texts have nothing in common, if it has one."""
+        cosine = getattr(self.embeddings, "weak_below", None)
+        return float(cosine) if is_number(cosine) else None
 
     def embed(
         self, texts: Sequence[str], *, query: bool = False, remember: bool = True

@@ -153,6 +153,12 @@ class LocalEmbeddings(Embeddings):
     """
 
     dimensions = DIMENSIONS
+    weak_below = 0.25
+    """The cosine below which a hit of recall without a shared word is weak.
+
+    In the development files of LoCoMo and BEAM, 98 and 99.8 % of the five best hits of 130 queries without
+    sense have a lower cosine, and so have 14 % of 50 statements with a question that shares no word.
+    """
 
     def __init__(
         self,

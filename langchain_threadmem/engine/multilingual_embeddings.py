@@ -54,6 +54,12 @@ class MultilingualEmbeddings(Embeddings):
     """
 
     dimensions = DIMENSIONS
+    weak_below = 0.2
+    """The cosine below which a hit of recall without a shared word is weak.
+
+    In the development files of LoCoMo and BEAM, 97 and 99 % of the five best hits of 130 queries without
+    sense have a lower cosine, and so have 42 % of 64 statements with a question that shares no word.
+    """
 
     def __init__(self) -> None:
         if not self.available():

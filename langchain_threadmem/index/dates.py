@@ -1,4 +1,4 @@
-"""Dates: the time that a question names. `messages.times` reads the time of a message."""
+"""Dates: the time that a question names; `messages.times` reads the time of a message."""
 
 from __future__ import annotations
 

@@ -169,6 +169,11 @@ class Indexes(Component):
         return embeddings.with_history(model, self.settings.history) if model else ""
 
     @property
+    def weak_below(self) -> float | None:
+        """The cosine below which a text found by meaning alone is a weak hit; `None` if it is not known."""
+        return self.runtime.embedder.weak_below if self.settings.history == 1 else None
+
+    @property
     def keeps_index(self) -> bool:
         """Whether an index outside of the database may contain vectors."""
         settings = self.settings

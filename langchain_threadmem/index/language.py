@@ -41,6 +41,8 @@ class Language:
         time_expression: A pattern of expressions of time ("last week"), in lower case.
         asks_when: A pattern of phrases that ask for a time.
         asks_amount: A pattern of phrases that ask for a number.
+        change_expression: A pattern of phrases that announce a change ("moved", "no longer"), in lower case.
+        determiners: Words that begin the name of a thing ("my", "the").
     """
 
     name: str
@@ -54,14 +56,19 @@ class Language:
     time_expression: re.Pattern[str] | None = None
     asks_when: re.Pattern[str] | None = None
     asks_amount: re.Pattern[str] | None = None
+    change_expression: re.Pattern[str] | None = None
+    determiners: frozenset[str] = frozenset()
 
     stop_terms: frozenset[str] = field(init=False, repr=False)
     """The stems of the stop words."""
+    determiner_terms: frozenset[str] = field(init=False, repr=False)
+    """The stems of the determiners."""
     _stems: dict[str, str] = field(init=False, repr=False, default_factory=dict)
     _lock: threading.Lock = field(init=False, repr=False, default_factory=forking.lock)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "stop_terms", frozenset(map(self.term, self.stop_words)))
+        object.__setattr__(self, "determiner_terms", frozenset(map(self.term, self.determiners)))
 
     def term(self, word: str) -> str:
         """The stem of a word in lower case, cached; a word of more than 100 letters itself."""
@@ -170,6 +177,11 @@ _TIMES = (
     r"fall|winter|"
     r"christmas|easter|birthdays?|since|just|(?:19|20)\d\d"
 )
+_CHANGES = (
+    r"now|no longer|any ?more|instead|correction|corrected|actually|moved|chang(?:ed|es)|switched|renamed|"
+    r"replaced|updated|upgraded|rewr(?:ote|itten)|postponed|delayed|extended|raised|cut to|went (?:up|down)|"
+    r"new|current|latest|left|quit|sold|retired|stopped|gave up|from now on|these days|lately"
+)
 _WHEN = r"when|since when|what (?:date|day|month|year|time)|how long|which (?:month|year|day)|how long ago"
 
 
@@ -198,5 +210,7 @@ ENGLISH = Language(
     time_expression=re.compile(rf"\b(?:{_TIMES})\b"),
     asks_when=re.compile(rf"\b(?:{_WHEN})\b"),
     asks_amount=re.compile(r"\bhow (?:many|much|often|old|long|far)\b"),
+    change_expression=re.compile(rf"\b(?:{_CHANGES})\b"),
+    determiners=frozenset("my our your his her their the".split()),
 )
 """The default language."""

@@ -20,6 +20,7 @@ from langchain_threadmem.chat_memory import SelectionOptions
 from langchain_threadmem.engine.flow import Flow, arun, averb, run, verb
 from langchain_threadmem.engine.owners import OwnerOfRun
 from langchain_threadmem.engine.runtime import Runtime as MemoryRuntime
+from langchain_threadmem.integrations._prompts import Prompts
 from langchain_threadmem.integrations._run_config import ConversationId
 from langchain_threadmem.integrations._state_updates import (
     announced_route,
@@ -266,6 +267,7 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
         window = bound(self._window, conversation.name)
         front, earlier, turn = _parts(request.messages, state["messages"], thread, active["message_id"])
         view = yield from coverage.covered(conversation, shown(earlier, turn, window))
+        conversation.runtime.get(Prompts).remember(active["message_id"], conversation.name, view)
         return cast("list[AnyMessage]", [*front, *quoted, *view])
 
 

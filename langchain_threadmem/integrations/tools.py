@@ -23,13 +23,14 @@ from pydantic import BaseModel, Field
 from langchain_threadmem.catalogue import verbs as catalogue
 from langchain_threadmem.catalogue.verbs import ConversationInfo, ThreadInfo
 from langchain_threadmem.chat_memory import ChatMemory
-from langchain_threadmem.common.inputs import is_whole, value_in
+from langchain_threadmem.common.inputs import is_whole
 from langchain_threadmem.engine.flow import Flow, Sql, arun, run
 from langchain_threadmem.engine.owners import OwnerOfRun
 from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import InputError, NotFoundError, SessionNotFoundError
 from langchain_threadmem.index import watermarks
 from langchain_threadmem.index.indexes import Indexes
+from langchain_threadmem.integrations._prompts import known_in, messages_in
 from langchain_threadmem.integrations._run_config import checked_owner
 from langchain_threadmem.integrations._system import (
     Scope,
@@ -49,7 +50,8 @@ from langchain_threadmem.recall.quoting import enclosed, fenced, recalled, tagge
 from langchain_threadmem.recall.results import Recollection
 from langchain_threadmem.removal import forget
 from langchain_threadmem.threads import append
-from langchain_threadmem.tree import navigate, revise, trees
+from langchain_threadmem.tree import navigate, read, revise, trees
+from langchain_threadmem.tree.conversation import found_tree_of
 from langchain_threadmem.tree.navigate import MessageRef
 from langchain_threadmem.tree.node import ConversationNode
 
@@ -114,6 +116,11 @@ def recall_tool(
 ) -> BaseTool:
     """A tool with which an agent searches the memory.
 
+    The tool does not return what the model has already: the query, the message that the model is answering,
+    and the messages of its prompt. With `ThreadMemMiddleware` these are the messages that the middleware
+    shows in this turn, in another graph all messages of the state. Weak hits (`Recollection.weak`) are left
+    out.
+
     Args:
         memory: A conversation, or a system.
         conversation_id: A conversation of the system; by default all conversations of the owner are searched.
@@ -139,8 +146,12 @@ def recall_tool(
     def find(memory: Memory, call: Call, query: str) -> Flow[str]:
         conversation, chosen_scope = searched(memory, conversation_id, scope)
         options = RecallOptions(k, scope=chosen_scope)
-        hits = yield from recall_verbs.recall(conversation._conversation, query, options, 0)
-        block = fenced([recalled(hit) for hit in hits]) or "Nothing was said about it."
+        if call is None:
+            known = known_in(memory._runtime, None, query, (yield from _unanswered(conversation)))
+        else:
+            known = known_in(memory._runtime, call.state, query)
+        hits = yield from recall_verbs.recall(conversation._conversation, query, options, 0, known)
+        block = fenced([recalled(hit) for hit in hits if not hit.weak]) or "Nothing was said about it."
         return block + (yield from _not_searched(memory._runtime, chosen_scope))
 
     return _tool(memory, owner, find, _Query, name, description)
@@ -352,7 +363,7 @@ def forget_tool(
     def drop(memory: Memory, call: Call, message: MessageRef, conversation: str | None) -> Flow[str]:
         chosen = yield from _existing(memory, conversation_id, conversation)
         node = yield from navigate.message(chosen._conversation, _reference(message))
-        if call is not None and node.message.id in [own.id for own in _messages(call.state)]:
+        if call is not None and node.message.id in [own.id for own in messages_in(call.state)]:
             raise InputError(
                 f"message {message!r} belongs to the conversation of this run, whose state would store it "
                 "again; forget it in a later conversation"
@@ -426,6 +437,15 @@ def _not_searched(runtime: Runtime, scope: Scope) -> Flow[str]:
     return (
         f"\nThe newest messages of {plural(len(missing), 'conversation')} are not searched: list the threads."
     )
+
+
+def _unanswered(memory: ChatMemory) -> Flow[BaseMessage | None]:
+    """The last message of the active thread, if it is a human message without an answer."""
+    tree = yield from found_tree_of(memory._conversation)
+    if not tree:
+        return None
+    tip = yield from read.tip(memory._conversation)
+    return tip.message if tip is not None and tip.message.type == "human" else None
 
 
 def _existing(memory: Memory, only: str | None, given: str | None) -> Flow[ChatMemory]:
@@ -507,15 +527,10 @@ def _fact(fact: str, replaces: MessageRef | None, source: str | None, call: Call
         thread = (call.config.get("configurable") or {}).get("thread_id")
         id_ = uuid5(NAMESPACE_OID, f"{thread} {call.tool_call_id} {replaces} {fact}")
         if not source:
-            asked = (message.id for message in reversed(_messages(call.state)) if message.type == "human")
+            asked = (message.id for message in reversed(messages_in(call.state)) if message.type == "human")
             origin = {"source_message": next(asked, None), "source_conversation": thread}
     known = {name: value for name, value in origin.items() if value is not None}
     return AIMessage(fact, id=str(id_), additional_kwargs=known)
-
-
-def _messages(state: Any) -> Sequence[BaseMessage]:
-    """The messages of the state of a graph."""
-    return state if isinstance(state, list) else value_in(state, "messages") or ()
 
 
 def _refusal(name: str, node: ConversationNode, arguments: Mapping[str, Any]) -> str | None:

@@ -32,8 +32,10 @@ from langchain_threadmem.long_term.sources import (
     Sources,
     Vector,
     long_term_source,
+    said_by,
 )
 from langchain_threadmem.recall.search import ANY, Range, search
+from langchain_threadmem.recall.versions import sought_in
 from langchain_threadmem.settings import MemorySettings
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import trees
@@ -211,7 +213,7 @@ def _range(value: object) -> Range:
     lambda chains: {telemetry.COUNT: sum(map(len, chains))},
 )
 def query(runtime: Runtime, question: Question) -> Flow[list[list[MemoryUnit]]]:
-    """The units that match a question, as chains, the best first."""
+    """The units that match a question, as chains, the best first; of equal texts one is a hit."""
     if not question.k:
         return []
     visits = runtime.get(Visits)
@@ -223,8 +225,10 @@ def query(runtime: Runtime, question: Question) -> Flow[list[list[MemoryUnit]]]:
         vector = embedded if embedded.size else None
     memory_hits = yield from _memory_hits(runtime, question, vector)
     external_hits = (yield from _external_hits(runtime, question, vector)) if question.external else []
-    ordered = [*external_hits, *memory_hits] if question.external_first else [*memory_hits, *external_hits]
-    hits = list({hit.key: hit for hit in ordered}.values())[: question.k]
+    first, last = memory_hits, external_hits
+    if question.external_first:
+        first, last = last, first
+    hits = [*first, *_others(last, first)][: question.k]
     if not hits and question.long:
         yield from Sql(lambda conn: trees.check_unsealed(conn, runtime.owner))
     local = [hit.key for hit in hits if hit.collection is None and isinstance(hit.key, int)]
@@ -241,6 +245,12 @@ def query(runtime: Runtime, question: Question) -> Flow[list[list[MemoryUnit]]]:
         for hit in hits
     ]
     return (yield from chains_of(runtime, updated)) if question.context else [[hit.unit] for hit in updated]
+
+
+def _others(hits: Sequence[UnitHit], shown: Sequence[UnitHit]) -> list[UnitHit]:
+    """The hits whose texts other hits do not have."""
+    wordings = {said_by(hit.unit).wording for hit in shown}
+    return [hit for hit in hits if said_by(hit.unit).wording not in wordings]
 
 
 def _memory_hits(runtime: Runtime, question: Question, vector: Vector | None) -> Flow[list[UnitHit]]:
@@ -268,7 +278,16 @@ def _memory_hits(runtime: Runtime, question: Question, vector: Vector | None) ->
         long_term = yield from long_term_source(runtime, Query(text, vector, question.condition, within))
         excluded = {hit.key for hit in hits if isinstance(hit.key, int)}
         missing = question.k - len(hits)
-        more = yield from search(long_term, missing, question.condition, within, excluded)
+        shown = {said_by(hit.unit).wording for hit in hits}
+        more = yield from search(
+            long_term,
+            missing,
+            question.condition,
+            within,
+            excluded,
+            sought=None if text is None else sought_in(text, runtime.get(Indexes).language),
+            known=lambda unit: said_by(unit).wording in shown,
+        )
         hits += [UnitHit(hit.key, unit) for hit, unit in more]
     return hits
 

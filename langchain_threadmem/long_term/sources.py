@@ -6,7 +6,7 @@ import time
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,7 @@ from langchain_threadmem.recall.question import question_of
 from langchain_threadmem.recall.results import Why
 from langchain_threadmem.recall.search import Candidates, Hit, Range
 from langchain_threadmem.recall.sources import PreparedQuery, scored
+from langchain_threadmem.recall.versions import Said
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.units import memory
 from langchain_threadmem.units.queries import read_units
@@ -122,9 +123,11 @@ class LongTermSource:
         near: dict[int, float] | None = {} if vector.size else None
         if vector.size and only is None:
             near = yield from nearest(runtime, self.index, vector, count)
-        options = RecallOptions(len(only or ()) + 2 * count, "owner")
-        query = PreparedQuery(text, vector, near)
-        result = yield from scored(runtime, None, query, suggested, options, now, only, singles=filtered)
+        most = len(only or ()) + 2 * count
+        options, query = RecallOptions(most, "owner"), PreparedQuery(text, vector, near)
+        result = yield from scored(
+            runtime, None, query, suggested, options, now, most, only, singles=filtered
+        )
         fewer = len(suggested.keys) < count and not (filtered and suggested.cut)
         return Candidates(result.hits, only is not None or (fewer and self._is_past(near, count)))
 
@@ -150,6 +153,22 @@ class LongTermSource:
     def read(self, hits: Sequence[Hit[int]]) -> Flow[Mapping[int, MemoryUnit]]:
         keys, condition = [hit.key for hit in hits], self.query.condition
         return (yield from Sql(lambda conn: _present(conn, self.runtime.owner, keys, condition)))
+
+    def said(self, hit: Hit[int], value: MemoryUnit) -> Said:
+        return said_by(value, hit)
+
+    def fields(self, value: MemoryUnit) -> MemoryUnit:
+        return value
+
+
+def said_by(unit: MemoryUnit, hit: Hit[Any] | None = None) -> Said:
+    """What a unit says."""
+    summary = (unit.rank, unit.group_id, unit.id) if unit.rank else None
+    time = unit.end_time.timestamp()
+    if hit is None:
+        return Said(unit.content, unit.source, "", time, summary=summary)
+    order = hit.key if isinstance(hit.key, int) else 0
+    return Said(unit.content, unit.source, hit.speaker, hit.time or time, order, len(hit.why.terms), summary)
 
 
 def long_term_source(runtime: Runtime, query: Query) -> Flow[LongTermSource]:
@@ -182,8 +201,9 @@ class ShortTermSource:
     query: Query
 
     def candidates(self, most: int, growth: int) -> Flow[Candidates[Hashable]]:
-        """The best units; a second request replaces units that were changed or removed."""
+        """The best units; a second request replaces units that were changed, removed, or equal."""
         text, vector, condition, within = self.query
+        most *= growth
         if vector is None:
             language = self.runtime.get(Indexes).language
             document_of = partial(document_of_unit, language=language)
@@ -204,6 +224,12 @@ class ShortTermSource:
             else:
                 short.drop(key)
         return {hit.key: unit for hit in hits if (unit := short.unit(hit.key)) is not None}
+
+    def said(self, hit: Hit[Hashable], value: MemoryUnit) -> Said:
+        return said_by(value, hit)
+
+    def fields(self, value: MemoryUnit) -> MemoryUnit:
+        return value
 
     def _fill(self) -> Flow[None]:
         """Add stored or new vectors to units without a vector."""
@@ -266,6 +292,12 @@ class ExternalSource:
     def read(self, hits: Sequence[Hit[Hashable]]) -> Flow[Mapping[Hashable, MemoryUnit]]:
         yield from ()
         return {hit.key: self._units[hit.key].unit for hit in hits}
+
+    def said(self, hit: Hit[Hashable], value: MemoryUnit) -> Said:
+        return said_by(value, hit)
+
+    def fields(self, value: MemoryUnit) -> MemoryUnit:
+        return value
 
     def vector(self, hit: Hit[Hashable]) -> Vector:
         """The unit vector of a hit; empty for a hit by words."""

@@ -15,7 +15,7 @@ from langchain_threadmem.errors import InputError
 from langchain_threadmem.filters.conditions import Condition, FieldFilter, Kind, parse
 from langchain_threadmem.messages.roles import TYPES
 from langchain_threadmem.recall.postings import Postings
-from langchain_threadmem.recall.summary_index import SummaryIndex
+from langchain_threadmem.recall.scoring import SummaryIndex
 
 Scope = Literal["thread", "conversation", "owner"]
 RANKS = frozenset({0, 1, 2})
@@ -157,9 +157,9 @@ class RecallOptions:
         options = (self.speaker, self.role, self.since, self.until, self.condition)
         return self.scope == "thread" or any(option is not None for option in options)
 
-    def most(self, postings: Postings) -> int:
-        """The number of texts to rank: all of them if `filters` are applied afterwards."""
-        return self.looked_at if self.condition is None else max(len(postings.rows), 1)
+    def most(self, postings: Postings, wanted: int) -> int:
+        """The number of texts to rank for a number of hits: all if `filters` are applied afterwards."""
+        return wanted if self.condition is None else max(len(postings.rows), 1)
 
     def allowed(self, postings: Postings) -> NDArray[np.bool_]:
         """Whether each message meets the conditions, except scope and filters."""

@@ -12,11 +12,12 @@ of a packed summary are packed as well, since they contain more detail.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.messages.tokens import count_tokens
-from langchain_threadmem.recall.recollections import summaries_of
+from langchain_threadmem.recall.recollections import Pairs
 from langchain_threadmem.recall.results import Recollection
 from langchain_threadmem.recall.search import Hit
 from langchain_threadmem.recall.unfold import key_of_hit, leaves
@@ -32,7 +33,7 @@ LONGEST_TURN = 64
 
 def packed(
     conversation: Conversation,
-    hits: Sequence[Hit[int]],
+    hits: Pairs,
     depth: int,
     max_tokens: int,
     shown: Collection[str | None],
@@ -46,19 +47,19 @@ def packed(
         max_tokens: The budget, as `count_tokens` counts tokens.
         shown: Ids of the messages in the window of the conversation, which are omitted.
     """
-    owner = conversation.runtime.owner
 
     def read(conn: Conn) -> list[_Context | Recollection]:
-        row_of = {row.key: (row, name) for row, _, name in nodes.of_owner(conn, owner, [h.key for h in hits])}
-        summaries = summaries_of(conn, owner, hits)
         return [
-            summaries[hit.key]
-            if hit.rank
+            replace(found, score=hit.score)
+            if row is None
             else _Context(
-                hit, *row_of[hit.key], nodes.thread(conn, hit.key), nodes.below(conn, hit.key, LONGEST_TURN)
+                hit,
+                row,
+                found.conversation_id,
+                nodes.thread(conn, hit.key),
+                nodes.below(conn, hit.key, LONGEST_TURN),
             )
-            for hit in hits
-            if hit.key in row_of or hit.key in summaries
+            for hit, (found, row) in hits
         ]
 
     budget = max_tokens

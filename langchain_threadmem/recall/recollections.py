@@ -9,9 +9,11 @@ from typing import NamedTuple
 
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.engine.runtime import Runtime
+from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.messages.tool_pairs import RESULT
 from langchain_threadmem.recall.results import Covers, Recollection
 from langchain_threadmem.recall.search import Hit
+from langchain_threadmem.recall.versions import Said
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import nodes
 from langchain_threadmem.tree.node import ConversationNode
@@ -22,47 +24,70 @@ from langchain_threadmem.units.queries import UnitRow, units_of
 from langchain_threadmem.units.unit import MemoryUnit
 
 
-class ThreadRows(NamedTuple):
-    """The rows of a message and of its ancestors, oldest first, and the name of its conversation."""
+class Found(NamedTuple):
+    """A hit that was read.
 
-    rows: list[NodeRow]
-    conversation: str
-
-
-def recollections(runtime: Runtime, hits: Sequence[Hit[int]], depth: int) -> Flow[dict[int, Recollection]]:
-    """The recollections of hits, by key, in the order of the hits; hits that no longer exist are omitted.
-
-    Args:
-        runtime: The owner's memory.
-        hits: The hits.
-        depth: The number of ancestors of each message. More ancestors are read if the thread would begin with
-            a tool result.
+    Attributes:
+        recollection: The message or summary, without ancestors.
+        row: The row of the message; `None` for a summary.
     """
-    owner = runtime.owner
 
-    def read(conn: Conn) -> tuple[dict[int, ThreadRows], dict[int, Recollection]]:
-        return threads_of(conn, owner, hits, depth), summaries_of(conn, owner, hits)
-
-    threads, recollection_of = yield from Sql(read)
-    decoded = iter(nodes_of([row for thread in threads.values() for row in thread.rows], runtime.parts.read))
-    thread_of = {key: tuple(islice(decoded, len(thread.rows))) for key, thread in threads.items()}
-    for hit in hits:
-        if hit.key in threads:
-            thread = thread_of[hit.key]
-            name = threads[hit.key].conversation
-            recollection_of[hit.key] = Recollection(thread[-1], hit.score, thread, hit.why, name)
-    return {hit.key: recollection_of[hit.key] for hit in hits if hit.key in recollection_of}
+    recollection: Recollection
+    row: NodeRow | None
 
 
-def threads_of(conn: Conn, owner: str, hits: Iterable[Hit[int]], depth: int) -> dict[int, ThreadRows]:
-    """The messages among the hits, each after its ancestors, by the keys of the messages."""
-    messages = [hit.key for hit in hits if not hit.rank]
-    rows = nodes.of_owner(conn, owner, messages) if messages else []
-    thread_of = {row.key: ThreadRows([row], name) for row, _, name in rows}
-    if depth:
-        for key, path in _leading_up(conn, thread_of, depth).items():
-            thread_of[key] = ThreadRows(path, thread_of[key].conversation)
-    return thread_of
+Pairs = Sequence[tuple[Hit[int], Found]]
+"""Hits with what was read for them, the best first."""
+
+
+def found_of(runtime: Runtime, hits: Sequence[Hit[int]]) -> Flow[dict[int, Found]]:
+    """The messages and summaries of hits, by key; hits that no longer exist are omitted."""
+    owner, messages = runtime.owner, {hit.key: hit for hit in hits if not hit.rank}
+
+    def read(conn: Conn) -> tuple[list[tuple[NodeRow, str]], dict[int, Recollection]]:
+        rows = nodes.of_owner(conn, owner, list(messages)) if messages else []
+        return [(row, name) for row, _, name in rows], summaries_of(conn, owner, hits)
+
+    rows, summaries = yield from Sql(read)
+    found = {key: Found(summary, None) for key, summary in summaries.items()}
+    for (row, name), node in zip(rows, nodes_of([row for row, _ in rows], runtime.parts.read), strict=True):
+        hit = messages[row.key]
+        found[row.key] = Found(Recollection(node, hit.score, (node,), hit.why, name), row)
+    return found
+
+
+def said_in(hit: Hit[int], found: Found) -> Said:
+    """What a message or summary says."""
+    message, summary = found.recollection.node.message, hit.key if hit.rank else None
+    return Said(text_of(message), message.type, hit.speaker, hit.time, hit.key, len(hit.why.terms), summary)
+
+
+def recollections(runtime: Runtime, pairs: Pairs, depth: int) -> Flow[list[Recollection]]:
+    """The recollections of hits, the messages after `depth` ancestors.
+
+    More ancestors are read if the thread would begin with a tool result.
+    """
+    if not depth:
+        return [replace(found.recollection, score=hit.score) for hit, found in pairs]
+    rows_of = yield from threads_of(pairs, depth)
+    decoded = iter(nodes_of([row for rows in rows_of.values() for row in rows], runtime.parts.read))
+    thread_of = {key: tuple(islice(decoded, len(rows))) for key, rows in rows_of.items()}
+    return [
+        replace(
+            found.recollection,
+            score=hit.score,
+            thread=thread_of.get(hit.key, found.recollection.thread),
+        )
+        for hit, found in pairs
+    ]
+
+
+def threads_of(pairs: Pairs, depth: int) -> Flow[dict[int, list[NodeRow]]]:
+    """The rows of the messages among the hits after their ancestors, oldest first, by key."""
+    keys = [hit.key for hit, found in pairs if found.row is not None]
+    if depth and keys:
+        return (yield from Sql(lambda conn: _leading_up(conn, keys, depth)))
+    return {hit.key: [found.row] for hit, found in pairs if found.row is not None}
 
 
 def _leading_up(conn: Conn, keys: Collection[int], depth: int) -> dict[int, list[NodeRow]]:

@@ -58,12 +58,14 @@ class Why:
         date: The nearness of the message to the time that the query names, 0 to 1; 0.0 if the query names no
             time.
         covers: The messages that a summary covers; `None` for a message.
+        weak: Whether nothing but its meaning makes the message a hit, and its similarity is no greater than
+            that of messages to a query without sense; see `weak_below` of the embedding model.
 
     Example:
         >>> str(Why(terms=("csv", "read"), lexical=0.9, similarity=0.71, person="ada"))
         'shares csv, read; similarity 0.71; said by ada'
-        >>> str(Why(neighbours=0.8, date=1.0))
-        'next to messages that match; said at the named time'
+        >>> str(Why(neighbours=0.8, date=1.0)), str(Why(similarity=0.12, weak=True))
+        ('next to messages that match; said at the named time', 'similarity 0.12; weak')
     """
 
     terms: Sequence[str] = ()
@@ -73,6 +75,7 @@ class Why:
     person: str = ""
     date: float = 0.0
     covers: Covers | None = None
+    weak: bool = False
 
     def __str__(self) -> str:
         parts = [] if self.covers is None else [str(self.covers)]
@@ -86,6 +89,8 @@ class Why:
             parts.append(f"said by {self.person}")
         if self.date:
             parts.append("said at the named time" if self.date == 1 else "said near the named time")
+        if self.weak:
+            parts.append("weak")
         return "; ".join(parts) or "among the most recent"
 
 
@@ -110,6 +115,11 @@ class Recollection(Displayed):
     why: Why = field(default_factory=Why)
     conversation_id: str = ""
     rank: int = 0
+
+    @property
+    def weak(self) -> bool:
+        """Whether the hit is probably chance, see `Why.weak`."""
+        return self.why.weak
 
     @property
     def time(self) -> datetime:

@@ -2,20 +2,21 @@
 
 A source searches one set of texts and scores its candidates: the messages and summaries of a conversation or
 of an owner (`recall.sources`), long-term memory, short-term memory, an external collection
-(`long_term.sources`).
+(`long_term.sources`). Of hits with equal texts only the newest is a result, and a newer statement of a thing
+comes before the older one (`recall.versions`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from langchain_threadmem.engine.flow import Flow
 from langchain_threadmem.filters.conditions import Condition
 from langchain_threadmem.recall.results import Why
+from langchain_threadmem.recall.versions import LOOKED_AHEAD, Said, Sought, newest_first
 
 K = TypeVar("K", bound=Hashable)
-T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")
 Range = tuple[float | None, float | None]
 """The lowest and the highest cosine of a hit; `None` for no bound."""
@@ -34,12 +35,16 @@ class Hit(NamedTuple, Generic[K]):
         score: The score; higher is better.
         why: The reason for the hit.
         rank: 0 for a message, 1 or 2 for a summary.
+        speaker: The name of the speaker in lower case, if it is known.
+        time: The time of the message, in seconds since 1970, if it is known.
     """
 
     key: K
     score: float
     why: Why
     rank: int = 0
+    speaker: str = ""
+    time: float = 0.0
 
 
 class Candidates(NamedTuple, Generic[K]):
@@ -54,7 +59,7 @@ class Candidates(NamedTuple, Generic[K]):
     complete: bool
 
 
-class Source(Protocol[K, T_co]):
+class Source(Protocol[K, T]):
     """A searchable set of texts."""
 
     def candidates(self, most: int, growth: int) -> Flow[Candidates[K]]:
@@ -65,8 +70,22 @@ class Source(Protocol[K, T_co]):
             growth: The factor on the number of candidates in a first request.
         """
 
-    def read(self, hits: Sequence[Hit[K]]) -> Flow[Mapping[K, T_co]]:
+    def read(self, hits: Sequence[Hit[K]]) -> Flow[Mapping[K, T]]:
         """The values of hits, by key; hits that no longer exist are omitted."""
+
+    def said(self, hit: Hit[K], value: T) -> Said:
+        """What a hit says."""
+
+    def fields(self, value: T) -> object:
+        """The object with the fields of a condition."""
+
+
+class _Result(NamedTuple, Generic[K, T]):
+    """A hit, its value, and what it says."""
+
+    hit: Hit[K]
+    value: T
+    said: Said
 
 
 def search(
@@ -75,6 +94,9 @@ def search(
     condition: Condition | None = None,
     within: Range = ANY,
     excluded: Collection[K] = (),
+    *,
+    sought: Sought | None = None,
+    known: Callable[[T], bool] | None = None,
 ) -> Flow[list[tuple[Hit[K], T]]]:
     """The hits of a source that meet all conditions, the best first, each with its value.
 
@@ -84,36 +106,66 @@ def search(
         condition: The condition on the values.
         within: The lowest and the highest cosine; with a bound, only texts with a cosine are hits.
         excluded: The keys that may not be hits.
+        sought: The query, to put newer statements before older ones; `None` to leave the order.
+        known: Whether the caller has a value, which is then no hit.
     """
+    wanted = most if sought is None else most + LOOKED_AHEAD
     growth = 1
+    values: dict[K, T] = {}
     while True:
-        candidates = yield from source.candidates(most, growth)
+        candidates = yield from source.candidates(wanted, growth)
         hits = [
             hit
             for hit in candidates.hits
             if hit.key not in excluded and is_within(hit.why.similarity, within)
         ]
         hits.sort(key=lambda hit: -hit.score)
-        results = yield from _read(source, hits, most, condition)
+        results = yield from _read(source, hits, wanted, condition, known, values)
         if len(results) >= most or candidates.complete:
-            return results
+            break
         growth *= GROWTH
+    if sought is None:
+        return [(hit, value) for hit, value, _ in results[:most]]
+    ordered = newest_first(results, [result.said for result in results], sought)
+    return [(result.hit._replace(score=place.hit.score), result.value) for result, place in ordered[:most]]
 
 
 def _read(
-    source: Source[K, T], hits: Sequence[Hit[K]], most: int, condition: Condition | None
-) -> Flow[list[tuple[Hit[K], T]]]:
-    """The first `most` hits that exist and meet a condition, read in batches."""
-    results: list[tuple[Hit[K], T]] = []
+    source: Source[K, T],
+    hits: Sequence[Hit[K]],
+    most: int,
+    condition: Condition | None,
+    known: Callable[[T], bool] | None,
+    values: dict[K, T],
+) -> Flow[list[_Result[K, T]]]:
+    """The first `most` different texts of hits that exist and meet a condition, read in batches.
+
+    Args:
+        source: The source.
+        hits: The hits, the best first.
+        most: The maximum number of results.
+        condition: The condition on the values.
+        known: Whether the caller has a value.
+        values: The values that were read before; new values are added.
+    """
+    results: list[_Result[K, T]] = []
+    place_of: dict[Hashable, int] = {}
     start, size = 0, most if condition is None else max(most, READ_AT_ONCE)
     while start < len(hits) and len(results) < most:
         batch = hits[start : start + size]
-        values = yield from source.read(batch)
-        results += [
-            (hit, values[hit.key])
-            for hit in batch
-            if hit.key in values and (condition is None or condition.holds(values[hit.key]))
-        ]
+        values.update((yield from source.read([hit for hit in batch if hit.key not in values])))
+        for hit in batch:
+            value = values.get(hit.key)
+            if value is None or (known is not None and known(value)):
+                continue
+            if condition is not None and not condition.holds(source.fields(value)):
+                continue
+            result = _Result(hit, value, source.said(hit, value))
+            place = place_of.setdefault(result.said.wording, len(results))
+            if place == len(results):
+                results.append(result)
+            elif result.said.is_newer(results[place].said):
+                results[place] = result._replace(hit=hit._replace(score=results[place].hit.score))
         start, size = start + size, 2 * size
     return results[:most]
 

@@ -32,12 +32,21 @@ from langchain_threadmem.recall.conversation_index import postings_of, summary_i
 from langchain_threadmem.recall.options import RecallOptions
 from langchain_threadmem.recall.postings import Figures, Floats, Postings
 from langchain_threadmem.recall.question import Question, question_of
-from langchain_threadmem.recall.recollections import recollections
-from langchain_threadmem.recall.results import Recollection, Why
-from langchain_threadmem.recall.scoring import LITTLE, Parts, alone, assistance, discounted, parts_of, scores
+from langchain_threadmem.recall.recollections import Found, found_of, said_in
+from langchain_threadmem.recall.results import Why
+from langchain_threadmem.recall.scoring import (
+    LITTLE,
+    Parts,
+    SummaryIndex,
+    alone,
+    assistance,
+    discounted,
+    parts_of,
+    scores,
+)
 from langchain_threadmem.recall.search import Candidates, Hit
-from langchain_threadmem.recall.summary_index import SummaryIndex
 from langchain_threadmem.recall.unfold import leaves
+from langchain_threadmem.recall.versions import LOOKED_AHEAD, Said
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.summaries import queries as summary_queries
 from langchain_threadmem.tree import nodes, trees
@@ -80,6 +89,7 @@ class Scored(NamedTuple):
         vector: The unit vector of the query; without dimensions if there is no embedding model.
         now: The time of the query, in seconds since 1970.
         share: The mean of `scoring.assistance`, 0 to 1.
+        weak_below: The cosine below which a text found by meaning alone is a weak hit, if it is known.
     """
 
     hits: list[Hit[int]]
@@ -88,6 +98,7 @@ class Scored(NamedTuple):
     vector: NDArray[np.float32]
     now: float
     share: float
+    weak_below: float | None
 
 
 def prepare(runtime: Runtime, tree: int | None, query: str, options: RecallOptions) -> Flow[PreparedQuery]:
@@ -103,7 +114,8 @@ def prepare(runtime: Runtime, tree: int | None, query: str, options: RecallOptio
             return PreparedQuery(query, vector)
         near: Mapping[int, float] = {}  # A search for summaries alone scores all of them.
         if 0 in options.ranks:
-            near = yield from nearest(runtime, index, vector, _most(runtime, tree, options))
+            most = _most(runtime, tree, options, options.looked_at + LOOKED_AHEAD)
+            near = yield from nearest(runtime, index, vector, most)
         return PreparedQuery(query, vector, near)
     vector = (yield from embed(runtime, [query], query=True))[0]
     for searched in (yield from Sql(lambda conn: _searched(conn, tree, options))):
@@ -147,45 +159,52 @@ class MemorySource:
     options: RecallOptions
 
     def candidates(self, most: int, growth: int) -> Flow[Candidates[int]]:
-        """The best messages and summaries that the options allow."""
+        """The best messages and summaries that the options allow.
+
+        Fewer than requested are all. With `filters` all are returned at once.
+        """
         runtime, tree, query, options = self.runtime, self.tree, self.query, self.options
+        most *= growth
+        filtered = options.condition is not None
         if tree is None:
-            return Candidates((yield from _by_indexes(runtime, None, query, options)).hits, complete=True)
+            hits = (yield from _by_indexes(runtime, None, query, options, most)).hits
+            return Candidates(hits, filtered or len(hits) < most)
         size, summaries = yield from Sql(lambda conn: trees.extent(conn, tree))
         score = _by_postings if size < candidates.READ_WHOLE or not runtime.indexes_words else _by_indexes
-        scored = yield from score(runtime, tree, query, options)
-        if summaries is None or not options.ranks - {0}:
-            return Candidates(scored.hits, complete=True)
-        by_summary = yield from _summaries(runtime, tree, summaries, scored, options)
-        return Candidates([*scored.hits, *by_summary], complete=True)
+        scored = yield from score(runtime, tree, query, options, most)
+        by_summary: list[Hit[int]] = []
+        if summaries is not None and options.ranks - {0}:
+            by_summary = yield from _summaries(runtime, tree, summaries, scored, options, most)
+        complete = filtered or max(len(scored.hits), len(by_summary)) < most
+        return Candidates([*scored.hits, *by_summary], complete)
 
-    def read(self, hits: Sequence[Hit[int]]) -> Flow[Mapping[int, object]]:
-        """The fields of `filters`; `None` without filters."""
-        if self.options.condition is None:
-            return {hit.key: None for hit in hits}
-        recollection_of = yield from recollections(self.runtime, hits, 0)
-        return {key: _fields(recollection) for key, recollection in recollection_of.items()}
+    def read(self, hits: Sequence[Hit[int]]) -> Flow[Mapping[int, Found]]:
+        return (yield from found_of(self.runtime, hits))
+
+    def said(self, hit: Hit[int], value: Found) -> Said:
+        return said_in(hit, value)
+
+    def fields(self, value: Found) -> dict[str, object]:
+        """The values of `recall.options.FIELDS`."""
+        hit, message = value.recollection, value.recollection.node.message
+        return {
+            "content": text_of(message),
+            "role": SUMMARY_SOURCE if hit.rank else message.type,
+            "speaker": message.name,
+            "time": hit.time,
+            "rank": hit.rank,
+            "metadata": message.additional_kwargs,
+        }
 
 
-def _fields(hit: Recollection) -> dict[str, object]:
-    """The values of `recall.options.FIELDS`."""
-    message = hit.node.message
-    return {
-        "content": text_of(message),
-        "role": SUMMARY_SOURCE if hit.rank else message.type,
-        "speaker": message.name,
-        "time": hit.node.time,
-        "rank": hit.rank,
-        "metadata": message.additional_kwargs,
-    }
-
-
-def _by_postings(runtime: Runtime, tree: int, query: PreparedQuery, options: RecallOptions) -> Flow[Scored]:
+def _by_postings(
+    runtime: Runtime, tree: int, query: PreparedQuery, options: RecallOptions, most: int
+) -> Flow[Scored]:
     """Score every message of a conversation."""
     shared, head = yield from postings_of(runtime, tree)
     exact = (yield from vectors_of(runtime, tree)) if query.vector.size else None
     spans = (yield from Sql(lambda conn: _active(conn, tree))) if options.scope == "thread" else None
-    now = time.time()
+    now, weak_below = time.time(), runtime.get(Indexes).weak_below
 
     def score(postings: Postings) -> Scored | None:
         with postings.lock:
@@ -209,8 +228,9 @@ def _by_postings(runtime: Runtime, tree: int, query: PreparedQuery, options: Rec
             if spans is not None:
                 allowed &= _inside(rows["key"], spans)
             total = discounted(scores(postings, question, parts), postings, now, options.half_life)
-            hits = _best(postings, question, figures, parts, total, allowed, options.most(postings))
-            return Scored(hits, question, figures, query.vector, now, _share(postings))
+            best = options.most(postings, most)
+            hits = _best(postings, question, figures, parts, total, allowed, best, weak_below)
+            return Scored(hits, question, figures, query.vector, now, _share(postings), weak_below)
 
     scored = yield from Call(lambda: score(shared))
     if scored is None:
@@ -233,25 +253,25 @@ def _inside(keys: NDArray[np.int64], spans: Sequence[tuple[int, int]]) -> NDArra
     return inside
 
 
-def _most(runtime: Runtime, tree: int | None, options: RecallOptions) -> int:
-    """The number of candidates by words, and by meaning."""
+def _most(runtime: Runtime, tree: int | None, options: RecallOptions, most: int) -> int:
+    """The number of candidates by words, and by meaning, for a number of hits."""
     fewest = FEWEST_CANDIDATES if tree is not None or runtime.get(Indexes).model else FEWEST_BY_WORDS
-    return max(fewest, 2 * options.looked_at) * (NARROW if options.narrow else 1)
+    return max(fewest, 2 * most) * (NARROW if options.narrow else 1)
 
 
 def _by_indexes(
-    runtime: Runtime, tree: int | None, query: PreparedQuery, options: RecallOptions
+    runtime: Runtime, tree: int | None, query: PreparedQuery, options: RecallOptions, most: int
 ) -> Flow[Scored]:
     """Score the candidates by words and by meaning, in one tree or in all trees of the owner."""
-    most, now = _most(runtime, tree, options), time.time()
-    suggested = yield from Sql(lambda conn: by_words(conn, runtime, tree, query.text, most, now))
+    count, now = _most(runtime, tree, options, most), time.time()
+    suggested = yield from Sql(lambda conn: by_words(conn, runtime, tree, query.text, count, now))
     only = None
     if tree is None and 0 not in options.ranks:
         only = yield from Sql(lambda conn: summary_queries.of_owner(conn, runtime.owner, options.ranks))
     elif tree is not None and query.vector.size:
         exact = yield from vectors_of(runtime, tree)
-        query = query._replace(near=nearest_of(exact.vectors if exact else NONE, query.vector, most))
-    return (yield from scored(runtime, tree, query, suggested, options, now, only))
+        query = query._replace(near=nearest_of(exact.vectors if exact else NONE, query.vector, count))
+    return (yield from scored(runtime, tree, query, suggested, options, now, most, only))
 
 
 def scored(
@@ -261,6 +281,7 @@ def scored(
     suggested: Suggestions,
     options: RecallOptions,
     now: float,
+    most: int,
     only: Sequence[int] | None = None,
     *,
     singles: bool = False,
@@ -274,10 +295,11 @@ def scored(
         suggested: The candidates by words.
         options: The conditions.
         now: The time of the query, in seconds since 1970.
+        most: The maximum number of messages, and of summaries.
         only: The keys to score instead of the candidates.
         singles: Whether summaries of a single message may be hits in addition to the message.
     """
-    owner, model = runtime.owner, runtime.get(Indexes).model
+    owner, model, weak_below = runtime.owner, runtime.get(Indexes).model, runtime.get(Indexes).weak_below
     cosines = None if query.near is None else dict(query.near)
 
     def read(conn: Conn) -> tuple[Postings, SummaryIndex | None, list[tuple[int, int]] | None]:
@@ -314,13 +336,15 @@ def scored(
         if spans is not None:
             allowed &= _inside(messages.rows["key"], spans)
         total = discounted(scores(messages, question, parts), messages, now, options.half_life)
-        hits = _best(messages, question, figures, parts, total, allowed, options.most(messages))
-        best = Scored(hits, question, figures, query.vector, now, _share(messages))
+        hits = _best(
+            messages, question, figures, parts, total, allowed, options.most(messages, most), weak_below
+        )
+        best = Scored(hits, question, figures, query.vector, now, _share(messages), weak_below)
         if summaries is None:
             return best
         allowed = options.allowed_summaries(summaries, singles=singles)
         cosine = _cosine_of(summaries.postings, cosines)
-        return best._replace(hits=[*hits, *_best_summaries(best, summaries, cosine, allowed, options)])
+        return best._replace(hits=[*hits, *_best_summaries(best, summaries, cosine, allowed, options, most)])
 
     return (yield from Call(score))
 
@@ -353,7 +377,7 @@ def _postings_of(question: Question, records: Sequence[OwnedRecord], tree: int |
 
 
 def _summaries(
-    runtime: Runtime, tree: int, of_summaries: int, messages: Scored, options: RecallOptions
+    runtime: Runtime, tree: int, of_summaries: int, messages: Scored, options: RecallOptions, most: int
 ) -> Flow[list[Hit[int]]]:
     """The best summaries of a conversation, on the scale of its messages.
 
@@ -363,6 +387,7 @@ def _summaries(
         of_summaries: The tree of its summaries.
         messages: The hits among the messages.
         options: The conditions.
+        most: The maximum number of summaries.
     """
     index = yield from summary_index_of(runtime, of_summaries)
     exact = (yield from vectors_of(runtime, of_summaries)) if messages.vector.size else None
@@ -377,7 +402,7 @@ def _summaries(
             cosine = _cosine_of(
                 index.postings, {key: vector_of[key].dot(messages.vector) for key in vector_of}
             )
-        return _best_summaries(messages, index, cosine, allowed, options)
+        return _best_summaries(messages, index, cosine, allowed, options, most)
 
     return (yield from Call(score))
 
@@ -388,12 +413,14 @@ def _best_summaries(
     cosine: Floats | None,
     allowed: NDArray[np.bool_],
     options: RecallOptions,
+    most: int,
 ) -> list[Hit[int]]:
     """The best of the allowed summaries, on the scale of the messages."""
     postings, question, figures = index.postings, messages.question, messages.figures
     parts = index.parts(question, figures, cosine)
     total = discounted(alone(parts, messages.share), postings, messages.now, options.half_life)
-    hits = _best(postings, question, figures, parts, total, allowed, options.most(postings))
+    best = options.most(postings, most)
+    hits = _best(postings, question, figures, parts, total, allowed, best, messages.weak_below)
     rank_of = dict(zip(postings.rows["key"].tolist(), index.rank.tolist(), strict=True))
     return [hit._replace(rank=rank_of[hit.key]) for hit in hits]
 
@@ -415,6 +442,7 @@ def _best(
     total: Floats,
     allowed: NDArray[np.bool_],
     most: int,
+    weak_below: float | None,
 ) -> list[Hit[int]]:
     """The best of the allowed texts with their reasons; of equal scores the newest first."""
     if parts.cosine is None:
@@ -441,6 +469,7 @@ def _best(
         parts.person,
         parts.date,
         postings.rows["speaker"],
+        postings.rows["time"],
     )
     rows = zip(*(column[chosen].tolist() for column in columns), strict=True)
     cosines = [
@@ -448,13 +477,12 @@ def _best(
         for row in chosen
     ]
     names = postings.speakers
-    return [
-        Hit(
-            key,
-            score,
-            Why(tuple(terms), own, cosine, max(window - own, 0.0), names[speaker] if person else "", date),
-        )
-        for (key, score, own, window, person, date, speaker), terms, cosine in zip(
-            rows, shared, cosines, strict=True
-        )
-    ]
+    hits = []
+    for (key, score, own, window, person, date, speaker, said), terms, cosine in zip(
+        rows, shared, cosines, strict=True
+    ):
+        beside = max(window - own, 0.0)
+        weak = not (terms or beside or person or date) and (cosine is None or cosine < (weak_below or -1))
+        why = Why(tuple(terms), own, cosine, beside, names[speaker] if person else "", date, weak=weak)
+        hits.append(Hit(key, score, why, 0, names[speaker], said))
+    return hits

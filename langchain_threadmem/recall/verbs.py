@@ -14,16 +14,25 @@ from langchain_core.messages import BaseMessage
 from langchain_threadmem.engine import telemetry
 from langchain_threadmem.engine.child_runs import call_as_run
 from langchain_threadmem.engine.flow import Flow, Sql, snapshot
+from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.index.embed import EmbeddingQueue
+from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.messages.tool_pairs import RESULT, start_of_results
 from langchain_threadmem.recall.options import RecallOptions, check_context_depth
 from langchain_threadmem.recall.packing import packed
-from langchain_threadmem.recall.recollections import recollections, threads_of
+from langchain_threadmem.recall.recollections import (
+    Pairs,
+    found_of,
+    recollections,
+    said_in,
+    threads_of,
+)
 from langchain_threadmem.recall.results import Hits, Recollection
 from langchain_threadmem.recall.search import Hit, search
 from langchain_threadmem.recall.sources import MemorySource, PreparedQuery, is_outdated, prepare
+from langchain_threadmem.recall.versions import newest_first, sought_in
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import graph, nodes, read, trees
 from langchain_threadmem.tree.conversation import Conversation, found_tree_of, tree_of
@@ -33,8 +42,10 @@ from langchain_threadmem.tree.rows import nodes_of
 T = TypeVar("T")
 Order = Literal["chronological", "relevance"]
 Fallback = Literal["nothing", "recent"]
-ReadHits = Callable[[Sequence[Hit[int]]], Flow[list[T]]]
+ReadHits = Callable[[Pairs], Flow[list[T]]]
 """Reads the results of hits."""
+Known = Callable[[Recollection], bool]
+"""Whether the caller of a recall has a message or summary, which is then no hit."""
 SEARCHES = 3
 """The maximum number of searches if messages are written between the update of the lexicon and the search."""
 
@@ -43,7 +54,11 @@ SEARCHES = 3
     "search_memory", telemetry.of_query, lambda hits: telemetry.records(hit.node.message for hit in hits)
 )
 def recall(
-    conversation: Conversation, query: str, options: RecallOptions, context_depth: int | None
+    conversation: Conversation,
+    query: str,
+    options: RecallOptions,
+    context_depth: int | None,
+    known: Known | None = None,
 ) -> Flow[list[Recollection]]:
     """The messages and summaries that answer a query best, the best first; see `ChatMemory.recall`."""
     depth = depth_of(conversation, context_depth)
@@ -53,16 +68,20 @@ def recall(
         # A window may be a caller's code, so it runs outside the snapshot.
         shown = {message.id for message in (yield from read.messages(conversation))}
 
-    def read_hits(hits: Sequence[Hit[int]]) -> Flow[list[Recollection]]:
+    def read_hits(hits: Pairs) -> Flow[list[Recollection]]:
         if options.max_tokens is not None:
             return (yield from packed(conversation, hits, depth, options.max_tokens, shown))
-        return list((yield from recollections(conversation.runtime, hits, depth)).values())
+        return (yield from recollections(conversation.runtime, hits, depth))
 
-    return Hits((yield from _results(conversation, query, options, read_hits)))
+    return Hits((yield from _results(conversation, query, options, read_hits, known)))
 
 
 def _results(
-    conversation: Conversation, query: str, options: RecallOptions, read_hits: ReadHits[T]
+    conversation: Conversation,
+    query: str,
+    options: RecallOptions,
+    read_hits: ReadHits[T],
+    known: Known | None = None,
 ) -> Flow[list[T]]:
     """Search and read the hits in one snapshot; reranked hits are read in a second snapshot."""
     if not isinstance(query, str):
@@ -82,7 +101,7 @@ def _results(
     for attempt in range(1, SEARCHES + 1):
         prepared = yield from prepare(runtime, tree, query, options)
         result = yield from snapshot(
-            _searched(conversation, tree, prepared, options, read_hits, checks=attempt < SEARCHES)
+            _searched(conversation, tree, prepared, options, read_hits, known, checks=attempt < SEARCHES)
         )
         if result is not None:
             break
@@ -91,8 +110,14 @@ def _results(
         yield from Sql(lambda conn: trees.check_unsealed(conn, runtime.owner))
     if options.reranker is None:
         return results
-    hits = yield from _reranked(conversation, query, hits, options)
-    return (yield from snapshot(read_hits(hits)))
+    ranked = yield from _reranked(conversation, query, hits, options)
+    return (yield from snapshot(_read_again(runtime, ranked, read_hits)))
+
+
+def _read_again(runtime: Runtime, hits: Sequence[Hit[int]], read_hits: ReadHits[T]) -> Flow[list[T]]:
+    """The results of hits that still exist, since messages may be erased while a model reads them."""
+    found = yield from found_of(runtime, hits)
+    return (yield from read_hits([(hit, found[hit.key]) for hit in hits if hit.key in found]))
 
 
 def _searched(
@@ -101,9 +126,10 @@ def _searched(
     query: PreparedQuery,
     options: RecallOptions,
     read_hits: ReadHits[T],
+    known: Known | None,
     *,
     checks: bool,
-) -> Flow[tuple[list[Hit[int]], list[T]] | None]:
+) -> Flow[tuple[Pairs, list[T]] | None]:
     """The hits and their results; with a reranker the hits alone.
 
     `None` if the lexicon lacks new messages and `checks` is set: of a message that was edited meanwhile
@@ -112,21 +138,23 @@ def _searched(
     runtime = conversation.runtime
     if checks and (yield from Sql(lambda conn: is_outdated(conn, runtime, tree, options))):
         return None
-    source = MemorySource(runtime, tree, query, options)
-    results = yield from search(source, options.looked_at, options.condition)
-    hits = [hit for hit, _ in results]
+    hits = yield from search(
+        MemorySource(runtime, tree, query, options),
+        options.looked_at,
+        options.condition,
+        sought=sought_in(query.text, runtime.get(Indexes).language),
+        known=None if known is None else (lambda found: known(found.recollection)),
+    )
     return hits, [] if options.reranker is not None else (yield from read_hits(hits))
 
 
 def _reranked(
-    conversation: Conversation, query: str, hits: Sequence[Hit[int]], options: RecallOptions
+    conversation: Conversation, query: str, hits: Pairs, options: RecallOptions
 ) -> Flow[list[Hit[int]]]:
     """The hits with the scores of a reranker, the best first."""
     reranker = options.reranker
     assert reranker is not None
-    recollection_of = yield from recollections(conversation.runtime, hits, 0)
-    hits = [hit for hit in hits if hit.key in recollection_of]
-    texts = [text_of(recollection_of[hit.key].node.message) for hit in hits]
+    texts = [text_of(found.recollection.node.message) for _, found in hits]
     arerank = getattr(reranker, "arerank", None)
     scores = yield from call_as_run(
         "rerank",
@@ -136,12 +164,18 @@ def _reranked(
         None if arerank is None else (lambda: arerank(query, texts)),
     )
     try:
-        rated = [hit._replace(score=float(score)) for score, hit in zip(scores, hits, strict=True)]
+        rated = [
+            (hit._replace(score=float(score)), found)
+            for score, (hit, found) in zip(scores, hits, strict=True)
+        ]
     except (TypeError, ValueError) as error:
         raise InputError(
             f"{reranker!r} gave {scores!r:.200} for {len(texts)} texts; return one score for each text"
         ) from error
-    return sorted(rated, key=lambda hit: -hit.score)[: options.n_results]
+    rated.sort(key=lambda pair: -pair[0].score)
+    sought = sought_in(query, conversation.runtime.get(Indexes).language)
+    ordered = newest_first(rated, [said_in(*pair) for pair in rated], sought)
+    return [hit._replace(score=place.score) for (hit, _), (place, _) in ordered[: options.n_results]]
 
 
 def depth_of(conversation: Conversation, context_depth: int | None) -> int:
@@ -185,29 +219,21 @@ def retrieve(
     if linear:
         return (yield from recent(conversation, n_results))
 
-    def read_hits(hits: Sequence[Hit[int]]) -> Flow[list[BaseMessage]]:
+    def read_hits(hits: Pairs) -> Flow[list[BaseMessage]]:
         return (yield from _context(conversation, hits, depth, order))
 
     messages = yield from _results(conversation, query, options, read_hits)
     return messages or ((yield from recent(conversation, n_results)) if fallback == "recent" else [])
 
 
-def _context(
-    conversation: Conversation, hits: Sequence[Hit[int]], depth: int, order: Order
-) -> Flow[list[BaseMessage]]:
+def _context(conversation: Conversation, hits: Pairs, depth: int, order: Order) -> Flow[list[BaseMessage]]:
     """The messages of hits and of their ancestors, each once."""
-    runtime = conversation.runtime
-
-    def read(conn: Conn) -> tuple[list[NodeRow], dict[int, int | None]]:
-        threads = threads_of(conn, runtime.owner, hits, depth)
-        rows = {row.key: row for hit in hits if hit.key in threads for row in reversed(threads[hit.key].rows)}
-        ordered = list(rows.values())
-        return ordered, nodes.nearest_above(conn, ordered) if order == "chronological" else {}
-
-    rows, above = yield from Sql(read)
-    by_id = {node.id: node for node in nodes_of(rows, runtime.parts.read)}
+    threads = yield from threads_of(hits, depth)
+    rows = list({row.key: row for thread in threads.values() for row in reversed(thread)}.values())
+    by_id = {node.id: node for node in nodes_of(rows, conversation.runtime.parts.read)}
     if order == "relevance":
         return [node.message for node in by_id.values()]
+    above = yield from Sql(lambda conn: nodes.nearest_above(conn, rows))
     return [by_id[id].message for id in graph.orderly(above)]
 
 

@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from langchain_core.messages import BaseMessage
 
 from langchain_threadmem.engine.flow import Flow, Sql
+from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.messages.prompt import newest_human
 from langchain_threadmem.recall.options import RecallOptions, Scope
 from langchain_threadmem.recall.packing import adds_nothing
 from langchain_threadmem.recall.quoting import Recalled, recalled
 from langchain_threadmem.recall.results import Recollection
 from langchain_threadmem.recall.verbs import recall
+from langchain_threadmem.recall.versions import alike
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.threads import coverage
 from langchain_threadmem.threads.run_selector import ThreadedConversation
@@ -39,7 +41,7 @@ def recall_elsewhere(
 
     Args:
         conversation: The conversation.
-        query: The query of the recall.
+        query: The query of the recall, which is no result itself.
         path: The messages of the active thread. These messages and the turns that the option `cover` of the
             conversation adds are no results.
         n_results: The maximum number of messages and summaries.
@@ -57,7 +59,14 @@ def recall_elsewhere(
     unseen = yield from Sql(lambda conn: _unseen(conn, tree, path, lineage))
     index = (yield from turns(conversation.runtime, tree)) if unseen else None
     most = n_results + (_MOST_EXTRA if unseen else min(len(path), _MOST_EXTRA))
-    hits = yield from recall(conversation, query, RecallOptions(most, scope), 0)
+    asked = alike(query)
+    hits = yield from recall(
+        conversation,
+        query,
+        RecallOptions(most, scope),
+        0,
+        lambda hit: not hit.rank and alike(text_of(hit.node.message)) == asked,
+    )
     own_ids = {message.id for message in (yield from coverage.covered(conversation, list(path)))}
 
     def is_new(hit: Recollection) -> bool:

@@ -422,6 +422,8 @@ async def make_systems(
         time_expression=re.compile("last week"),
         asks_when=re.compile("when"),
         asks_amount=re.compile("how many"),
+        change_expression=re.compile("moved"),
+        determiners=frozenset({"my"}),
     )
     assert_type(language.term(word="bread"), str)
     assert_type(language.terms(text="some bread"), list[str])
