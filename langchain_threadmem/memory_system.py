@@ -132,9 +132,10 @@ class MemorySystem:
             connection; async callers share one connection for writes and a few for reads.
         max_overflow: Number of further connections that are opened while they are needed, by default 10.
         read_only: Whether to write nothing to the database. Methods that write fail, and a database that is
-            missing, is empty or needs a migration is refused. Recall uses the stored vectors; in all
-            conversations of an owner it finds only messages that an earlier recall has indexed. The same
-            holds for `query`, which counts no visits.
+            missing, is empty or needs a migration is refused. Recall and `query` find every message by its
+            words, and messages whose vectors are stored also by meaning; `query` counts no visits. The first
+            search of all conversations reads the messages that no earlier recall has indexed, about 0.1 ms
+            each, and keeps their words in memory.
 
     Raises:
         InputError: An argument has the wrong type or is out of its range.

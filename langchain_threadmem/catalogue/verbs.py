@@ -19,8 +19,9 @@ from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import InputError, SessionNotFoundError
 from langchain_threadmem.filters.store import Filter, check_filter, passes
 from langchain_threadmem.index import lexicon
-from langchain_threadmem.index.catch_up_words import catch_up_owner_words, words_of_new_messages
+from langchain_threadmem.index.catch_up_words import catch_up_owner_words
 from langchain_threadmem.index.indexes import Indexes
+from langchain_threadmem.index.unindexed import Unindexed
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.messages.display import Displayed, table
 from langchain_threadmem.messages.ids import is_key, name_of, plain_text
@@ -334,10 +335,9 @@ def _holding(runtime: Runtime, query: str) -> Flow[set[int]]:
         # The lists of very common words are cut, and these words distinguish few conversations.
         rare = [term for term in terms if len(lists[term]) < lexicon.MOST_PER_WORD] or terms[:1]
         trees_of = {term: queries.trees_of(conn, lists[term].tolist()) for term in rare}
-        if runtime.read_only:
-            for tree, words in words_of_new_messages(conn, runtime):
-                for term in trees_of.keys() & words:
-                    trees_of[term].add(tree)
+        new = runtime.get(Unindexed).read(conn)
+        for term, trees_of_term in trees_of.items():
+            trees_of_term |= new.trees_holding(term)
         return set.intersection(*trees_of.values()) if trees_of else set()
 
     return (yield from Sql(read))

@@ -77,7 +77,7 @@ def register(commands: Commands) -> None:
     search.add_argument(
         "--read-only",
         action="store_true",
-        help="do not index new messages before the search; they may not be found",
+        help="write no index of new messages; they are read for this search and found by their words",
     )
 
     add_command(

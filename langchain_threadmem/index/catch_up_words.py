@@ -9,7 +9,7 @@ conversations.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.engine.runtime import Runtime
@@ -60,7 +60,7 @@ def _add_words(conn: Conn, runtime: Runtime, chosen: Sequence[int]) -> bool:
         document_queries.forget_words(conn, tree, owner)
         watermarks.drop(conn, tree, other_name)
     at = {tree: state.watermark for tree, state in watermarks.of_trees(conn, name, chosen).items()}
-    rows, documents = _new_documents(conn, runtime, at, WORDS_AT_ONCE)
+    rows, documents = new_documents(conn, runtime, at, WORDS_AT_ONCE)
     last = {tree: row.seq for tree, row in rows}
     without = {tree: watermark for tree, watermark in at.items() if tree not in last}
     watermarks.put(conn, name, watermarks.past_purged(conn, name, without))
@@ -82,7 +82,7 @@ def _add_words(conn: Conn, runtime: Runtime, chosen: Sequence[int]) -> bool:
     return len(at) == 1 and len(rows) == WORDS_AT_ONCE
 
 
-def _new_documents(
+def new_documents(
     conn: Conn, runtime: Runtime, at: Mapping[int, Watermark], most: int
 ) -> tuple[list[tuple[int, nodes.NodeRow]], list[tuple[int, int, Document]]]:
     """The messages of trees above the watermarks of the lexicon, each with its tree.
@@ -107,12 +107,3 @@ def catch_up_owner_words(runtime: Runtime) -> Flow[None]:
     for piece in in_pieces(unread, WORDS_AT_ONCE):
         while (yield from Sql(lambda conn: _add_words(conn, runtime, piece), write=True)):  # noqa: B023 - driven before the next turn
             pass
-
-
-def words_of_new_messages(conn: Conn, runtime: Runtime) -> Iterator[tuple[int, Sequence[str]]]:
-    """The tree and the words of each message that is not in the lexicon, for a read-only memory."""
-    name = runtime.get(Indexes).lexicon
-    for piece in in_pieces(watermarks.missing(conn, runtime.owner, name), WORDS_AT_ONCE):
-        at = {tree: state.watermark for tree, state in watermarks.of_trees(conn, name, piece).items()}
-        for tree, key, document in _new_documents(conn, runtime, at, nodes.EVERYTHING)[1]:
-            yield tree, document_queries.entry_of(key, document.terms, document.speaker).words

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import BigInteger, BindParameter, bindparam, delete, or_, select
@@ -31,6 +31,13 @@ _OF_OWNER = Statement(
     .join(gist, gist.c.key == node.c.key)
     .join(tree, tree.c.id == node.c.tree)
     .where(within(node.c.key, "keys"), OWNED),
+    *("keys", "owner"),
+)
+_STATES = Statement(
+    select(*node.c["key", "seq", "parent", "role", "state"], tree.c.id, tree.c.scope)
+    .join(tree, tree.c.id == node.c.tree)
+    .outerjoin(unit, unit.c.key == node.c.key)
+    .where(within(node.c.key, "keys"), OWNED, unit.c.forgotten.is_(None)),
     *("keys", "owner"),
 )
 _ENTERED = Statement(
@@ -74,6 +81,17 @@ def of_owner(conn: Conn, owner: str, keys: Sequence[int]) -> list[OwnedRecord]:
     """The records of nodes, if they are messages or summaries of an owner."""
     rows = conn.all(_OF_OWNER, json.dumps(keys), owner)
     return [OwnedRecord(_record(row), row[-2], row[-1] == SUMMARIES) for row in rows]
+
+
+def with_documents(conn: Conn, owner: str, documents: Mapping[int, Document]) -> list[OwnedRecord]:
+    """The records of nodes whose documents are not stored, by key; forgotten nodes are omitted."""
+    rows = conn.all(_STATES, json.dumps(list(documents)), owner) if documents else []
+    return [
+        OwnedRecord(
+            Record(key, seq, parent, role, state == State.LIVE, documents[key]), tree_id, scope == SUMMARIES
+        )
+        for key, seq, parent, role, state, tree_id, scope in rows
+    ]
 
 
 def dead(conn: Conn, tree_id: int) -> list[int]:

@@ -26,10 +26,7 @@ from langchain_threadmem.chat_memory import ChatMemory
 from langchain_threadmem.common.inputs import is_whole
 from langchain_threadmem.engine.flow import Flow, Sql, arun, run
 from langchain_threadmem.engine.owners import OwnerOfRun
-from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import InputError, NotFoundError, SessionNotFoundError
-from langchain_threadmem.index import watermarks
-from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.integrations._prompts import known_in, messages_in
 from langchain_threadmem.integrations._run_config import checked_owner
 from langchain_threadmem.integrations._system import (
@@ -151,8 +148,7 @@ def recall_tool(
         else:
             known = known_in(memory._runtime, call.state, query)
         hits = yield from recall_verbs.recall(conversation._conversation, query, options, 0, known)
-        block = fenced([recalled(hit) for hit in hits if not hit.weak]) or "Nothing was said about it."
-        return block + (yield from _not_searched(memory._runtime, chosen_scope))
+        return fenced([recalled(hit) for hit in hits if not hit.weak]) or "Nothing was said about it."
 
     return _tool(memory, owner, find, _Query, name, description)
 
@@ -424,19 +420,6 @@ def _answer(flow: Flow[str]) -> Flow[str]:
         return (yield from flow)
     except (InputError, NotFoundError) as error:
         raise ToolException(str(error)) from error
-
-
-def _not_searched(runtime: Runtime, scope: Scope) -> Flow[str]:
-    """A note on the conversations whose newest messages a search in a read-only database does not find."""
-    if not runtime.read_only or scope != "owner":
-        return ""
-    lexicon = runtime.get(Indexes).lexicon
-    missing = yield from Sql(lambda conn: watermarks.missing(conn, runtime.owner, lexicon))
-    if not missing:
-        return ""
-    return (
-        f"\nThe newest messages of {plural(len(missing), 'conversation')} are not searched: list the threads."
-    )
 
 
 def _unanswered(memory: ChatMemory) -> Flow[BaseMessage | None]:

@@ -14,6 +14,7 @@ from langchain_threadmem.index import lexicon, vectors, watermarks
 from langchain_threadmem.index.catch_up_words import catch_up_words
 from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.index.language import split
+from langchain_threadmem.index.unindexed import NewMessages, Unindexed
 from langchain_threadmem.index.vector_index import ExactIndex, VectorIndex, nearest_among
 from langchain_threadmem.index.vectors import Vectors
 from langchain_threadmem.recall.postings import Figures, Floats
@@ -38,6 +39,7 @@ class Suggestions(NamedTuple):
         keys: Keys of the candidates, in no order.
         windows: Lexical scores of their neighbourhoods.
         cut: Whether a posting list was cut to the newest messages.
+        new: The messages that the lexicon of a read-only memory lacks.
     """
 
     question: Question
@@ -45,6 +47,7 @@ class Suggestions(NamedTuple):
     keys: NDArray[np.int64]
     windows: Floats
     cut: bool
+    new: NewMessages
 
 
 def by_words(
@@ -69,23 +72,27 @@ def by_words(
     """
     scope = lexicon.Scope(runtime.owner, tree)
     name = runtime.get(Indexes).lexicon
+    new = NewMessages()
     if tree is None:
         indexed = watermarks.total(conn, runtime.owner, name)
+        new = runtime.get(Unindexed).read(conn)
     else:
         indexed = watermarks.get(conn, tree, name).watermark
-    names = lexicon.names_among(conn, dict.fromkeys(split(query)), scope)
+    words = dict.fromkeys(split(query))
+    names = lexicon.names_among(conn, words, scope) | new.names_among(words)
     question = question_of(query, runtime.get(Indexes).language, names, now, now)
-    lists = lexicon.holding(conn, list(question.terms), scope, each)
+    terms = list(question.terms)
+    lists = new.holding(terms, lexicon.holding(conn, terms, scope, each))
+    documents = indexed.documents + new.documents
     frequency = {
-        term: _frequency(conn, keys, indexed.documents, each)
-        for term, keys in zip(question.terms, lists, strict=True)
+        term: _frequency(conn, keys, documents, each) for term, keys in zip(terms, lists, strict=True)
     }
-    average = indexed.words / max(indexed.documents, 1)
-    figures = Figures(indexed.documents, average, average, frequency)
-    weights = [rarity(indexed.documents, frequency[term]) for term in question.terms]
+    average = (indexed.words + new.length) / max(documents, 1)
+    figures = Figures(documents, average, average, frequency)
+    weights = [rarity(documents, frequency[term]) for term in terms]
     keys, windows = likely_keys(lists, weights, most)
     cut = any(len(keys) >= each for keys in lists)
-    return Suggestions(question, figures, keys, windows, cut)
+    return Suggestions(question, figures, keys, windows, cut, new)
 
 
 def likely(runtime: Runtime, tree: int, text: str, most: int, before: int) -> Flow[list[int]]:

@@ -302,6 +302,11 @@ def scored(
     owner, model, weak_below = runtime.owner, runtime.get(Indexes).model, runtime.get(Indexes).weak_below
     cosines = None if query.near is None else dict(query.near)
 
+    def read_records(conn: Conn, keys: Sequence[int]) -> list[OwnedRecord]:
+        records = document_queries.of_owner(conn, owner, keys)
+        missing = set(keys) - {owned.record.key for owned in records}
+        return [*records, *suggested.new.records(conn, owner, missing)]
+
     def read(conn: Conn) -> tuple[Postings, SummaryIndex | None, list[tuple[int, int]] | None]:
         keys = [int(key) for key in suggested.keys] if only is None else list(only)
         if cosines is not None:
@@ -310,12 +315,12 @@ def scored(
                 cosines[key] = float(vector @ query.vector)
             if only is None:
                 keys += list(cosines.keys() - set(keys))
-        records = document_queries.of_owner(conn, owner, keys)
+        records = read_records(conn, keys)
         messages = _postings_of(suggested.question, records, tree)
         if (assistance(messages) > LITTLE).any():
             # A turn is scored as a whole, so the question of an answer and the answer of a question are read.
             neighbours = {key + step for key in keys for step in (-1, 1)} - set(keys)
-            records += document_queries.of_owner(conn, owner, sorted(neighbours))
+            records += read_records(conn, sorted(neighbours))
             messages = _postings_of(suggested.question, records, tree)
         summaries = [owned.record for owned in records if owned.is_summary]
         extents = summary_queries.extents_of(conn, [record.key for record in summaries]) if summaries else []

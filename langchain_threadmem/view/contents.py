@@ -36,8 +36,6 @@ LINE = 160
 """The length of a message or a title on one line, in characters."""
 HITS = 20
 """The maximum number of hits of a search."""
-SEARCHED = 10
-"""The number of conversations that a search in all conversations reads one by one."""
 THREADS = 5_000
 """The number of threads of a conversation that are listed."""
 ROLES = ("user", "assistant", "other")
@@ -185,19 +183,10 @@ class Contents:
         }
 
     def recall(self, conversation: str, query: str, scope: Literal["conversation", "owner"]) -> Json:
-        """The hits of a search with their reasons, the best first.
-
-        The index of the owner may lack new messages. A search of all conversations therefore also searches
-        the most recently used conversations that contain the words, one by one; these hits come last.
-        """
-        system = self.system
-        hits = self._memory(conversation).recall(query, HITS, 1, scope=scope)
-        if scope == "owner":
-            places = {(hit.conversation_id, hit.rank, hit.node.id) for hit in hits}
-            for match in system.list_conversations(query=query, archived="both", limit=SEARCHED):
-                more = system.conversation(match.id).recall(query, 5, 1)
-                hits += [hit for hit in more if (hit.conversation_id, hit.rank, hit.node.id) not in places]
-        return {"items": [_hit(hit) for hit in hits[:HITS]]}
+        """The hits of a search with their reasons, the best first."""
+        return {
+            "items": [_hit(hit) for hit in self._memory(conversation).recall(query, HITS, 1, scope=scope)]
+        }
 
     def summary(self, conversation: str) -> Json:
         """The topmost summary of a conversation, and that of the long-term memory."""
