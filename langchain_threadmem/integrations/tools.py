@@ -44,6 +44,7 @@ from langchain_threadmem.messages.text import plural
 from langchain_threadmem.recall import verbs as recall_verbs
 from langchain_threadmem.recall.options import RecallOptions
 from langchain_threadmem.recall.quoting import enclosed, fenced, recalled, tagged
+from langchain_threadmem.recall.recollections import answers_to
 from langchain_threadmem.recall.results import Recollection
 from langchain_threadmem.removal import forget
 from langchain_threadmem.threads import append
@@ -148,7 +149,10 @@ def recall_tool(
         else:
             known = known_in(memory._runtime, call.state, query)
         hits = yield from recall_verbs.recall(conversation._conversation, query, options, 0, known)
-        return fenced([recalled(hit) for hit in hits if not hit.weak]) or "Nothing was said about it."
+        shown = [hit for hit in hits if not hit.weak]
+        answers = yield from answers_to(memory._runtime, shown, known)
+        quoted = [recalled(hit, answer) for hit, answer in zip(shown, answers, strict=True)]
+        return fenced(quoted) or "Nothing was said about it."
 
     return _tool(memory, owner, find, _Query, name, description)
 

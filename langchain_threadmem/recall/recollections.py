@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
 
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.engine.runtime import Runtime
+from langchain_threadmem.errors import UnitNotFoundError
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.messages.tool_pairs import RESULT
 from langchain_threadmem.recall.results import Covers, Recollection
 from langchain_threadmem.recall.search import Hit
-from langchain_threadmem.recall.versions import Said
+from langchain_threadmem.recall.unfold import key_of_hit
+from langchain_threadmem.recall.versions import Said, is_question
+from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import nodes
 from langchain_threadmem.tree.node import ConversationNode
 from langchain_threadmem.tree.nodes import NodeRow
-from langchain_threadmem.tree.rows import nodes_of
+from langchain_threadmem.tree.rows import is_recallable, nodes_of
+from langchain_threadmem.units import memory
 from langchain_threadmem.units import queries as unit_queries
 from langchain_threadmem.units.queries import UnitRow, units_of
 from langchain_threadmem.units.unit import MemoryUnit
@@ -80,6 +84,48 @@ def recollections(runtime: Runtime, pairs: Pairs, depth: int) -> Flow[list[Recol
         )
         for hit, found in pairs
     ]
+
+
+def answers_to(
+    runtime: Runtime, hits: Sequence[Recollection], known: Callable[[Recollection], bool]
+) -> Flow[list[ConversationNode | None]]:
+    """For each hit that is a question of a human, its answer, unless it is a hit too or known.
+
+    An answer without a word of the question is seldom a hit. With the four best hits of LoCoMo the answers
+    add 1.0 to the 72.9 % of the evidence that is shown, for 3 % more words; the questions of answers add 0.9
+    for 24 %, and messages before and after hits add less than further hits of the same length.
+    """
+    owner, shown = runtime.owner, {(hit.conversation_id, hit.node.message.id) for hit in hits}
+    asked = [
+        hit for hit in hits if hit.node.message.type == "human" and is_question(text_of(hit.node.message))
+    ]
+
+    def read(conn: Conn) -> list[list[NodeRow]]:
+        return [_answers(conn, owner, hit) for hit in asked]
+
+    rows = (yield from Sql(read)) if asked else []
+    answer_of: dict[int, ConversationNode] = {}
+    for hit, answers in zip(asked, rows, strict=True):
+        for answer in filter(is_recallable, nodes_of(answers, runtime.parts.read)):
+            found = replace(hit, node=answer, thread=(answer,))
+            if (hit.conversation_id, answer.message.id) not in shown and not known(found):
+                answer_of[id(hit)] = answer
+    return [answer_of.get(id(hit)) for hit in hits]
+
+
+def _answers(conn: Conn, owner: str, hit: Recollection) -> list[NodeRow]:
+    """The rows of the live AI messages that answer a hit, oldest first."""
+    try:
+        key = key_of_hit(conn, owner, hit)
+    except UnitNotFoundError:
+        return []  # Another process has removed the message.
+    live = [
+        answer.key
+        for _, tree, _ in nodes.of_owner(conn, owner, [key])
+        for answer in nodes.answers(conn, tree, key, hit.node.id, lambda below: below.state == State.LIVE)
+        if answer.role == "ai"
+    ]
+    return sorted(nodes.by_keys(conn, memory.present_among(conn, live)), key=lambda row: row.seq)
 
 
 def threads_of(pairs: Pairs, depth: int) -> Flow[dict[int, list[NodeRow]]]:

@@ -52,6 +52,11 @@ def alike(text: str) -> str:
     return text if len(text) > LONGEST else " ".join(text.lower().split()).rstrip(_ENDS)
 
 
+def is_question(text: str) -> bool:
+    """Whether a text ends like a question."""
+    return text.rstrip().endswith(_QUESTION)
+
+
 class Said(NamedTuple):
     """What a hit says, and who said it when.
 
@@ -118,7 +123,7 @@ class Sought(NamedTuple):
     def statement(self, said: Said) -> Statement | None:
         """A text as a statement about the query; `None` for a question, a long text, or another subject."""
         text, language = said.text, self.language
-        if said.summary is not None or len(text) > LONGEST or text.rstrip().endswith(_QUESTION):
+        if said.summary is not None or len(text) > LONGEST or is_question(text):
             return None
         words = language.terms(text)
         terms = frozenset(words) - language.stop_terms

@@ -12,6 +12,7 @@ from langchain_threadmem.messages.prompt import newest_human
 from langchain_threadmem.recall.options import RecallOptions, Scope
 from langchain_threadmem.recall.packing import adds_nothing
 from langchain_threadmem.recall.quoting import Recalled, recalled
+from langchain_threadmem.recall.recollections import answers_to
 from langchain_threadmem.recall.results import Recollection
 from langchain_threadmem.recall.verbs import recall
 from langchain_threadmem.recall.versions import alike
@@ -69,21 +70,26 @@ def recall_elsewhere(
     )
     own_ids = {message.id for message in (yield from coverage.covered(conversation, list(path)))}
 
+    def is_known(hit: Recollection) -> bool:
+        if hit.rank or hit.conversation_id != conversation.name:
+            return False
+        return hit.node.message.id in own_ids or bool(index and index.belongs(hit.node.id, unseen))
+
     def is_new(hit: Recollection) -> bool:
-        is_here = not hit.rank and hit.conversation_id == conversation.name
-        if is_here and (hit.node.message.id in own_ids or (index and index.belongs(hit.node.id, unseen))):
+        if is_known(hit):
             return False
         if hit.why.similarity is None:
             return bool(hit.why.terms)
         return hit.why.similarity >= min_similarity
 
-    results: list[Recalled] = []
+    results: list[Recollection] = []
     for hit in filter(is_new, hits):
         if len(results) == n_results:
             break
         if not hit.rank or not (yield from adds_nothing(conversation, hit, own_ids)):
-            results.append(recalled(hit))
-    return results
+            results.append(hit)
+    answers = yield from answers_to(conversation.runtime, results, is_known)
+    return [recalled(hit, answer) for hit, answer in zip(results, answers, strict=True)]
 
 
 def _unseen(conn: Conn, tree: int, path: Sequence[BaseMessage], lineage: Lineage) -> Sequence[Span]:

@@ -23,7 +23,8 @@ from langchain_threadmem import (
     select_thread_node,
 )
 from langchain_threadmem.integrations.graph import ThreadedState
-from langchain_threadmem.integrations.tools import recall_tool
+from langchain_threadmem.integrations.tools import forget_tool, recall_tool
+from langchain_threadmem.recall.quoting import fenced
 
 Invoke = Callable[..., Any]
 NOTHING = "Nothing was said about it."
@@ -154,3 +155,50 @@ def test_a_conversation_without_messages_is_searched(system: MemorySystem) -> No
     assert recall_tool(system.conversation("new")).invoke({"query": "figs"}) == NOTHING
     assert recall_tool(ChatMemory(embeddings=False)).invoke({"query": "figs"}) == NOTHING
     assert system.conversations() == []
+
+
+def test_a_question_is_quoted_with_its_answer(system: MemorySystem, invoke: Invoke) -> None:
+    system.conversation("monday").append(
+        "Where do we keep the ladder?",
+        AIMessage("", tool_calls=[{"name": "look", "args": {}, "id": "c1"}]),
+        ToolMessage("shed", tool_call_id="c1"),
+        "In the shed.",
+    )
+    memory = ThreadMemMiddleware(system, selector=by_first_word, scope="owner", recall=1, min_similarity=-1)
+    agent = create_agent(Searcher(), [], middleware=[memory])
+    state = invoke(agent, {"messages": [("user", "Take the ladder")]}, CONFIG)
+    [hit] = state["recalled"]
+    assert (hit["text"], hit["answer"]["text"]) == ("Where do we keep the ladder?", "In the shed.")
+    block = fenced([hit]).splitlines()
+    assert [line for line in block if line.startswith("<message")][1].startswith(
+        '<message conversation="monday" node="4" role="ai" time="'
+    )
+    assert block.index("In the shed.") > block.index("Where do we keep the ladder?")
+    tool = recall_tool(system, conversation_id="monday", k=1)
+    assert "In the shed." in invoke(tool, {"query": "ladder"})
+
+
+def test_an_answer_that_is_a_hit_is_quoted_once(system: MemorySystem, invoke: Invoke) -> None:
+    system.conversation("monday").append("Where is the ladder?", "The ladder is in the shed.")
+    text = invoke(recall_tool(system, k=4), {"query": "ladder"})
+    assert text.count("in the shed") == 1
+
+
+def test_a_new_answer_is_quoted_and_no_old_or_forgotten_one(system: MemorySystem, invoke: Invoke) -> None:
+    memory = system.conversation("monday")
+    nodes = memory.append("Where is the ladder?", "In the shed.")
+    memory.regenerate(nodes[1].id, "At the neighbour's.")
+    text = invoke(recall_tool(system, k=1), {"query": "ladder"})
+    assert ("In the shed." in text, "At the neighbour's." in text) == (False, True)
+    forget_tool(system, confirm=False).invoke({"conversation": "monday", "message": 3})
+    assert "neighbour" not in invoke(recall_tool(system, k=1), {"query": "ladder"})
+
+
+def test_an_answer_in_the_prompt_is_not_quoted(system: MemorySystem, invoke: Invoke) -> None:
+    memory = system.conversation("talk")
+    memory.append(HumanMessage("Where is the ladder?", id="q"), AIMessage("In the shed.", id="a"))
+    builder = StateGraph(MessagesState).add_node("tools", ToolNode([recall_tool(system, k=20)]))
+    calls = [{"id": "c1", "name": "recall", "args": {"query": "ladder"}}]
+    shown = [AIMessage("In the shed.", id="a"), HumanMessage("And now?"), AIMessage("", tool_calls=calls)]
+    text = found(invoke(builder.add_edge(START, "tools").compile(), {"messages": shown}))
+    assert ("Where is the ladder?" in text, "In the shed." in text) == (True, False)
