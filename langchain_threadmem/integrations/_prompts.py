@@ -15,7 +15,7 @@ from langchain_threadmem.messages.prompt import newest_human
 from langchain_threadmem.recall.results import Recollection
 from langchain_threadmem.recall.versions import alike
 
-REMEMBERED = 1000
+REMEMBERED = 100
 """The number of turns whose prompts are remembered."""
 
 

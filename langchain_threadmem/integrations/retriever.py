@@ -46,7 +46,7 @@ class ThreadMemRetriever(BaseRetriever):
 
     The `page_content` is the text of a message, after the texts of `context_depth` ancestors, or of a
     summary. The metadata are `conversation_id`, `node_id`, `message_id`, `role`, `time` (ISO 8601), `score`,
-    `why`, `rank`, and `covers` for a summary.
+    `why`, `weak`, `rank`, and `covers` for a summary.
 
     Example:
         >>> memory = ChatMemory(embeddings=False)
@@ -151,5 +151,7 @@ class ThreadMemRetriever(BaseRetriever):
         if self.context_depth and not hit.rank:
             text = "\n".join(f"{node.message.type}: {text_of(node.message)}" for node in hit.thread)
         return Document(
-            text, id=hit.node.message.id, metadata={**metadata, "message_id": hit.node.message.id}
+            text,
+            id=hit.node.message.id,
+            metadata={**metadata, "weak": hit.weak, "message_id": hit.node.message.id},
         )

@@ -248,6 +248,8 @@ def test_a_hit_by_meaning_alone_below_the_threshold_of_the_model_is_weak(
         hits = verbs(memory).recall("zxqv gnarp", scope=scope)
         assert [(hit.weak, hit.why.weak) for hit in hits] == [(True, True)] * 2
         assert str(hits[0].why) == "similarity 0.20; weak"
+        documents = ThreadMemRetriever(memory=memory, scope=scope).invoke("zxqv gnarp")
+        assert [document.metadata["weak"] for document in documents] == [True, True]
         assert (
             recall_tool(memory, scope=scope).invoke({"query": "zxqv gnarp"}) == "Nothing was said about it."
         )
