@@ -9,7 +9,7 @@ Two short statements of one speaker are about the same thing if the newer contai
 the older contains, and they share most of their words; a statement that announces a change ("moved", "no
 longer") may share fewer. Of 65 corrections 63 come first, with either local model and by words (before, 9 to
 19), 29 of 30 similar statements about other things ("my wife's office") do not move, and R@5, R@10 and
-NDCG@10 of LoCoMo and BEAM stay the same.
+NDCG@10 of LoCoMo and BEAM stay the same (`benchmarks/versions.py`).
 """
 
 from __future__ import annotations
