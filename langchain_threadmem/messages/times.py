@@ -23,9 +23,8 @@ FIELDS = (
     "create_time",
     "created",
     "sent_at",
-    # langchain-community's IMessageChatLoader also has `message_time`, in nanoseconds since 2001.
-    "message_time_as_datetime",
     "message_time",
+    "message_time_as_datetime",
 )
 """The fields of `additional_kwargs` with the time of a message; the first time that can be read counts."""
 EVENTS = "events"
@@ -44,6 +43,8 @@ _DAY = re.compile(r"\b(\d{1,2})(?:st|nd|rd|th)?\b")
 _LETTERS = re.compile(r"[^\W\d_]+")
 _SECONDS = re.compile(r"\d{9,13}(?:\.\d+)?", re.ASCII)
 _MOST_SECONDS, _MOST_MILLISECONDS = 1e11, 1e14
+_APPLE_EPOCH = 978_307_200.0
+"""The start of 2001 in seconds since 1970."""
 
 
 def own_time(message: BaseMessage, months: Mapping[str, int] = MONTHS) -> float | None:
@@ -70,6 +71,11 @@ def time_said(message: BaseMessage) -> datetime | None:
 
 def _times(extra: Mapping[str, object]) -> Iterator[object]:
     """The values of `additional_kwargs` that may be times, in the order in which they are read."""
+    imessage = extra.get("message_time")
+    if isinstance(imessage, int) and not isinstance(imessage, bool) and imessage > _MOST_MILLISECONDS:
+        # langchain-community 0.4.2, IMessageChatLoader: nanoseconds since 2001, and a `datetime` that is an
+        # hour off in the summers of a zone with daylight saving time.
+        yield _APPLE_EPOCH + imessage / 1e9
     yield from (extra[name] for name in FIELDS if name in extra)
     events = extra.get(EVENTS)
     for event in events if isinstance(events, list) else ():
