@@ -622,7 +622,7 @@ def test_an_output_that_cannot_show_a_character_is_one_line(
 
 def test_a_conversation_with_a_long_name_in_any_script_gets_a_file(database: str, folder: Path) -> None:
     with MemorySystem(database, embeddings=False) as system:
-        for name in ("面" * 200, "面" * 199 + "包", "é" * 200):
+        for name in ("面" * 170, "面" * 169 + "包", "é" * 200):
             system.conversation(name).append("Where do figs grow?")
     assert main(["export", "--out", "files"]) == 0
     assert len(list((folder / "files").iterdir())) == 5
