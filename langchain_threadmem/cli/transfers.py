@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from pathlib import Path
 
 from langchain_threadmem.cli.arguments import Commands, add_command, print_json, progress_bar
-from langchain_threadmem.messages.text import plural, visible
+from langchain_threadmem.messages.text import listed, plural, visible
 
 
 def register(commands: Commands) -> None:
@@ -24,7 +24,13 @@ def register(commands: Commands) -> None:
         ],
         json="the counts and the problems",
     )
-    chats.add_argument("file", metavar="FILE", type=Path, help="an export: JSON, JSON Lines, ZIP or SQLite")
+    chats.add_argument(
+        "files",
+        metavar="FILE",
+        nargs="+",
+        type=Path,
+        help="an export: JSON, JSON Lines, text, SQLite, a ZIP archive or a folder",
+    )
     chats.add_argument("--into", dest="db", metavar="DATABASE", help="the same as --db DATABASE")
     chats.add_argument("--format", metavar="NAME", help="format of FILE; default: detected from its contents")
     chats.add_argument("--skip-bad", action="store_true", help="skip lines and items that cannot be imported")
@@ -81,13 +87,10 @@ def register(commands: Commands) -> None:
 
 
 def _import(options: argparse.Namespace) -> None:
-    from langchain_threadmem.importers import registry
-    from langchain_threadmem.importers.source import Source
+    from langchain_threadmem.importers.registry import Plan
     from langchain_threadmem.memory_system import MemorySystem
 
-    registry.check(options.format)
-    with closing(Source(options.file)) as source:  # A file that cannot be imported creates no database.
-        registry.format_of(source, options.format, options.file)
+    Plan(options.files, options.format).close()  # A file that cannot be imported creates no database.
     with (
         # An import does not embed texts; the sort compares them by meaning.
         MemorySystem(options.db, owner=options.owner, embeddings=None if options.sort else False) as system,
@@ -103,7 +106,7 @@ def _import(options: argparse.Namespace) -> None:
             sorting[0](done, total)
 
         report = system.import_file(
-            options.file,
+            options.files,
             options.format,
             update,
             skip_bad=options.skip_bad,
@@ -126,6 +129,8 @@ def _import(options: argparse.Namespace) -> None:
         )
     for problem in report.problems:
         print(f"  {visible(problem)}")
+    if report.ignored:
+        print(f"{plural(len(report.ignored), 'file')} without chats: {visible(listed(report.ignored))}")
 
 
 def _import_checkpoints(options: argparse.Namespace) -> int:

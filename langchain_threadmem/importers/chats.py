@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -71,6 +71,11 @@ class Chat:
         created: The time of the conversation, in seconds since 1970, if the export has one.
         archived: The time of archiving, if the conversation is archived.
         goes_on: Whether the chat is a later piece of a conversation.
+        metadata: Values of the program for the metadata of the conversation.
+        branch_of: The names of conversations that this one continues. The chat becomes a branch of the
+            first of
+            them that exists, and is a conversation of its own if none does.
+        is_part: Whether the chat is a part of a conversation, which need not share a message with it.
     """
 
     where: str
@@ -82,6 +87,9 @@ class Chat:
     created: float | None = None
     archived: float | None = None
     goes_on: bool = False
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    branch_of: Sequence[str] = ()
+    is_part: bool = False
 
 
 def chat_of(position: str, name: str, entries: Sequence[Entry], **others: Any) -> Chat:
@@ -101,9 +109,11 @@ Chats = Iterator[Chat | Bad]
 def ordered(chat: Chat, default: float) -> list[Entry]:
     """The entries of a conversation with times: parents before children, otherwise by number and time.
 
+    No entry is below an aside: asides are not part of the conversation, and a thread is read from its end up.
+
     Args:
         chat: The conversation. An entry without a time has the time of its parent.
-        default: The time of roots without a time.
+        default: The time of roots without a time, if the conversation and all its entries have none.
 
     Raises:
         InputError: An entry is its own ancestor, or two entries have the same key.
@@ -116,15 +126,22 @@ def ordered(chat: Chat, default: float) -> list[Entry]:
     if circle := circular(parents):
         raise InputError(f"{chat.where} has messages that descend from themselves: {circle[:3]!r}")
     times: dict[str | None, float] = {}
-    start = default if chat.created is None else chat.created
+    shown: dict[str, str | None] = {}
+    start = chat.created
+    if start is None:
+        start = min((entry.time for entry in read if entry.time is not None), default=default)
     for key in parents_first(parents):
         entry = entries[key]
         times[key] = times.get(entry.parent, start) if entry.time is None else entry.time
+        above = entries.get(entry.parent or "")
+        shown[key] = shown[above.key] if above is not None and above.state == State.ASIDE else entry.parent
     order = parents_first(
-        {key: parents[key] for key in sorted(parents, key=lambda key: (entries[key].number or 0, times[key]))}
+        {key: shown[key] for key in sorted(parents, key=lambda key: (entries[key].number or 0, times[key]))}
     )
     return [
-        entry if entry.time is not None else replace(entry, time=times[key])
+        entry
+        if entry.time is not None and entry.parent == shown[key]
+        else replace(entry, time=times[key], parent=shown[key])
         for key in order
         for entry in [entries[key]]
     ]
@@ -168,28 +185,64 @@ def chained_id(before: str | None, record: Any) -> str:
     return f"import-{hashlib.sha256(text.encode()).hexdigest()[:32]}"
 
 
+_MILLISECONDS, _MICROSECONDS = 1e11, 1e14
+"""Numbers above these are times in milliseconds and in microseconds."""
+
+
 def seconds(value: object, position: str) -> float | None:
-    """A time of an export in seconds since 1970: a number, or ISO text; without a zone in UTC.
+    """A time of an export in seconds since 1970.
+
+    Args:
+        value: A number of seconds, milliseconds or microseconds, also as text; ISO text, without a zone in
+            UTC;
+            a date of MongoDB (`{"$date": ...}`).
+        position: The position of the value, for errors.
+
+    Returns:
+        The time; `None` without a value, and for other text.
 
     Raises:
-        InputError: The value is not a time.
+        InputError: The number is not a time.
 
     Example:
-        >>> seconds("2024-01-15T10:30:00Z", "line 1"), seconds(12.5, "line 1"), seconds(None, "line 1")
-        (1705314600.0, 12.5, None)
+        >>> seconds("2024-01-15T10:30:00Z", "line 1"), seconds(1705314600000, "line 1")
+        (1705314600.0, 1705314600.0)
     """
-    if value is None or value == "":
+    if isinstance(value, dict):
+        value = next(
+            (value[name] for name in ("$date", "$numberLong", "$numberDouble") if name in value), None
+        )
+        return seconds(value, position)
+    if value is None or value == "" or isinstance(value, bool):
         return None
     try:
         if isinstance(value, str):
-            time = datetime.fromisoformat(value)
-        elif is_number(value):
-            time = datetime.fromtimestamp(value, UTC)  # A time out of range raises an error here.
-        else:
-            raise TypeError("the value is neither a number nor text")
-        return seconds_of(time)
+            return _of_text(value.strip())
+        if is_number(value):
+            return _of_number(value)
+        raise TypeError("the value is neither a number nor text")
     except (TypeError, ValueError, OverflowError, OSError) as error:
         raise InputError(f"{position} has the time {value!r:.80}: {error}; use ISO 8601") from error
+
+
+def _of_number(value: float) -> float:
+    size = abs(value)
+    scale = 1_000_000 if size > _MICROSECONDS else 1_000 if size > _MILLISECONDS else 1
+    return seconds_of(datetime.fromtimestamp(value / scale, UTC))  # A time out of range raises an error here.
+
+
+def _of_text(value: str) -> float | None:
+    try:
+        time = datetime.fromisoformat(value)
+    except ValueError:
+        pass
+    else:
+        return seconds_of(time)
+    try:
+        number = float(value)
+    except ValueError:
+        return None
+    return _of_number(number)
 
 
 def text_or_none(value: object) -> str | None:
@@ -197,8 +250,47 @@ def text_or_none(value: object) -> str | None:
     return storable(value).strip() or None if isinstance(value, str) else None
 
 
-def joined(blocks: list[dict[str, Any]]) -> str | list[Any]:
-    """Content blocks as the content of a message: their joined text, if all blocks are text."""
-    if all(block["type"] == "text" for block in blocks):
-        return "\n\n".join(block["text"] for block in blocks)
-    return blocks
+def kept(**values: Any) -> dict[str, Any]:
+    """The values for the metadata of a conversation, without empty ones.
+
+    Example:
+        >>> kept(model="gpt-5", starred=False, project=None)
+        {'model': 'gpt-5'}
+    """
+    return {name: value for name, value in values.items() if value not in (None, False, "", [], {})}
+
+
+_LOCAL = (
+    *("%m/%d/%Y, %I:%M:%S %p", "%m/%d/%Y %I:%M:%S %p", "%m/%d/%Y, %H:%M:%S", "%d/%m/%Y, %H:%M:%S"),
+    *(
+        "%d/%m/%Y %H:%M:%S",
+        "%Y/%m/%d %H:%M:%S",
+        "%Y-%m-%d %H:%M:%S",
+        "%d.%m.%Y, %H:%M:%S",
+        "%d.%m.%Y %H:%M:%S",
+    ),
+    *(
+        "%B %d, %Y %I:%M%p",
+        "%B %d, %Y %H:%M",
+        "%Y-%m-%d@%Hh%Mm%Ss",
+        "%Y-%m-%d @%Hh %Mm %Ss %fms",
+        "%Y-%m-%d@%Hh%Mm%Ss%fms",
+    ),
+)
+"""The forms of times that programs write in the language of the person."""
+
+
+def local_time(text: str) -> float | None:
+    """A time in one of the forms that programs write for people, in seconds since 1970, as of UTC.
+
+    Example:
+        >>> local_time("5/28/2026, 10:01:00 AM"), local_time("28/05/2026, 10:01:00"), local_time("yesterday")
+        (1779962460.0, 1779962460.0, None)
+    """
+    plain = " ".join(text.replace("\u202f", " ").split())
+    for form in _LOCAL:
+        try:
+            return datetime.strptime(plain, form).replace(tzinfo=UTC).timestamp()
+        except ValueError:
+            continue
+    return None

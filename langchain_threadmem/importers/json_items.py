@@ -17,8 +17,10 @@ from langchain_threadmem.messages.records import as_object
 CHUNK = 1 << 20
 MAX_LENGTH = 1 << 28
 """The length of the longest item in characters or bytes."""
-_FIRST_LINE = 1 << 24
-"""The number of bytes of the first line that are read to decide whether the line is a JSON document."""
+_FIRST_LINE = 1 << 20
+"""The number of bytes of a line that are read to decide whether the line is a JSON document."""
+WRAPPER = "conversations"
+"""The name of a list of conversations in a document, whose items are read one after the other."""
 _TOKEN = 16
 """The maximum length of JSON tokens except strings: an earlier error is not due to a cut text."""
 _SPACE = re.compile(r"[ \t\r\n]*")
@@ -68,23 +70,38 @@ def object_of(item: Item) -> dict[str, Any]:
 
 
 def _is_lines(stream: BinaryIO) -> bool:
-    """Whether the first line is a JSON document and, if it is an array, not the only line."""
-    line = b"\n"
-    while line and not line.removeprefix(codecs.BOM_UTF8).strip():
-        line = stream.readline(_FIRST_LINE)
-    second = b"\n"
-    while second and not second.strip():
-        second = stream.readline(_FIRST_LINE)
+    """Whether the first line is a JSON document, or is damaged, and another line follows.
+
+    A document that is written on several lines has a first line of a few characters, which is not complete.
+    """
+    first = _next_line(stream)
+    # A long line that begins with a bracket is an export on one line.
+    second = b"" if first[:1] == b"[" and len(first) >= _FIRST_LINE else _next_line(stream)
     stream.seek(0)
-    line = line.removeprefix(codecs.BOM_UTF8)
-    if line.lstrip()[:1] not in (b"[", b"{"):
-        return bool(second)
+    if not second:
+        return False
+    if first[:1] == b"{":
+        return second[:1] == b"{" or _is_json(first)
+    return first[:1] != b"[" or (second[:1] == b"[" and first.endswith(b"]"))
+
+
+def _next_line(stream: BinaryIO) -> bytes:
+    """The beginning of the next line that is not empty, without spaces before it."""
+    while line := stream.readline(_FIRST_LINE):
+        rest = line
+        while len(rest) == _FIRST_LINE and not rest.endswith(b"\n") and not line.startswith(b"["):
+            rest = stream.readline(_FIRST_LINE)
+        if text := line.removeprefix(codecs.BOM_UTF8).lstrip():
+            return text if len(line) == _FIRST_LINE else text.rstrip()
+    return b""
+
+
+def _is_json(line: bytes) -> bool:
     try:
-        value = json.loads(line)
+        json.loads(line)
     except (ValueError, RecursionError):
-        # The first line of a document is "{", perhaps with the first name; a damaged line is longer.
-        return line.lstrip()[:1] == b"{" and second.lstrip()[:1] == b"{"
-    return isinstance(value, dict) or bool(second)
+        return False
+    return True
 
 
 def _lines(stream: BinaryIO) -> Iterator[Item]:
@@ -110,20 +127,29 @@ def _elements(text: _Text) -> Iterator[Item]:
     first = text.next_character()
     if not first:
         raise InputError("the file is empty")
-    if first != "[":
+    if first == "[":
+        yield from _array(text)
+    elif first == "{":
+        yield from _object(text)
+    else:
         yield Item("the document", text.value("the document"))
-        if text.next_character():
-            raise InputError("the document is followed by text; write one JSON document, or one per line")
-        return
+    if text.next_character():
+        raise InputError("the document is followed by text; write one JSON document, or one per line")
+
+
+def _array(text: _Text) -> Iterator[Item]:
+    """The elements of an array; the text is read up to its end."""
     text.at += 1
     number = 0
     if text.next_character() == "]":
+        text.at += 1
         return
     while True:
         number += 1
         position = f"item {number}"
         yield Item(position, text.value(position))
         following = text.next_character()
+        text.at += 1
         if following == "]":
             return
         if following != ",":
@@ -131,7 +157,47 @@ def _elements(text: _Text) -> Iterator[Item]:
             raise InputError(
                 f"after {position} there is {character} instead of ',' or ']'; the file is damaged"
             )
+
+
+def _object(text: _Text) -> Iterator[Item]:
+    """A document, or the items of its list of conversations.
+
+    The values beside the list are omitted: the list may be longer than what fits into memory.
+    """
+    document: dict[str, Any] = {}
+    is_wrapper = False
+    text.at += 1
+    following = text.next_character()
+    while following != "}":
+        name = text.value("the document")
+        if not isinstance(name, str) or text.next_character() != ":":
+            raise InputError("the document is not JSON: a name and ':' are expected; the file is damaged")
         text.at += 1
+        if name == WRAPPER and text.next_character() == "[":
+            items = _array(text)
+            values = []
+            for item in items:
+                # The conversation of a data set has a list of this name too.
+                if is_wrapper or not (isinstance(item.value, dict) and "from" in item.value):
+                    is_wrapper = True
+                    yield item
+                else:
+                    values.append(item.value)
+            document[name] = values
+        else:
+            document[name] = text.value("the document")
+        following = text.next_character()
+        if following not in (",", "}"):
+            character = repr(following) if following else "the end of the file"
+            raise InputError(
+                f"after {name!r} there is {character} instead of ',' or '}}'; the file is damaged"
+            )
+        if following == ",":
+            text.at += 1
+            text.next_character()
+    text.at += 1
+    if not is_wrapper:
+        yield Item("the document", document)
 
 
 class _Text:
@@ -170,6 +236,8 @@ class _Text:
                     ) from error
             except RecursionError as error:
                 raise InputError(f"{position} is nested too deeply") from error
+            except ValueError as error:
+                raise InputError(f"{position} has a number that is too long: {error}") from error
             else:
                 if end < len(self._text) or self._ended:  # A number may continue in the next chunk.
                     self.at = end

@@ -36,30 +36,36 @@ _NAMES = ("conversation_id", "session_id", "thread_id", "chat_id", "id", "uuid")
 """The fields with the name of a conversation beside its messages, in the order of preference."""
 _NAMES_OF_MESSAGES = _NAMES[:4]
 """The fields of a message with the name of its conversation."""
+_CONTENTS = frozenset({"content", "text", "data", "tool_calls"})
+_FIRST = 20
+"""The number of messages of a list by which its format is recognised."""
 _TIMES = ("timestamp", "created_at", "create_time", "created")
 
 
 def is_item(value: object) -> bool:
     """Whether an item of a JSON file is a message, or a conversation with messages."""
-    first = _first_message(value)
-    return (
-        isinstance(first, dict)
-        and any(str(first.get(name)) in (*TYPES, "developer") for name in ("role", "type"))
-        and not {"content", "text", "data", "tool_calls"}.isdisjoint(first)
-    )
+    if isinstance(value, dict) and isinstance(value.get("messages"), list):
+        return all(_is_message(one) for one in value["messages"][:_FIRST])
+    if isinstance(value, list):
+        return bool(value) and all(_is_message(one) for one in value[:_FIRST])
+    return isinstance(value, dict) and _is_message(value) and not _CONTENTS.isdisjoint(value)
+
+
+def _is_message(value: object) -> bool:
+    if not isinstance(value, dict):
+        return False
+    return isinstance(value.get("role"), str) or str(value.get("type")) in TYPES
 
 
 def is_langchain_item(value: object) -> bool:
     """Whether an item of a JSON file is a message of `messages_to_dict`, or a list of such messages."""
-    first = _first_message(value)
-    return isinstance(first, dict) and "type" in first and isinstance(first.get("data"), dict)
-
-
-def _first_message(item: Any) -> Any:
-    """The first message of a conversation or of a list; otherwise the item itself."""
-    if isinstance(item, dict) and "messages" in item:
-        item = item["messages"]
-    return item[0] if isinstance(item, list) and item else item
+    if isinstance(value, dict) and isinstance(value.get("messages"), list):
+        value = value["messages"]
+    values = value[:_FIRST] if isinstance(value, list) else [value]
+    return bool(values) and all(
+        isinstance(one, dict) and isinstance(one.get("type"), str) and isinstance(one.get("data"), dict)
+        for one in values
+    )
 
 
 def chats(source: Source) -> Chats:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 from typing import NamedTuple
 
 from sqlalchemy import bindparam, select
@@ -11,7 +12,7 @@ from sqlalchemy import bindparam, select
 from langchain_threadmem.catalogue import queries as catalogue
 from langchain_threadmem.catalogue.queries import Profile
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.importers.chats import Entry
+from langchain_threadmem.importers.chats import Chat, Entry
 from langchain_threadmem.storage import node_keys
 from langchain_threadmem.storage.schema import State, node, segment
 from langchain_threadmem.storage.statements import Conn, Statement
@@ -29,6 +30,8 @@ _MESSAGES = Statement(
 
 SORTED = "sorted"
 """The metadata field of a linear conversation: whether `sort` has moved its messages."""
+SOURCE, IMPORTED = "source", "imported"
+"""The metadata fields of an imported conversation: the format, and the values of the last import."""
 
 
 class Place(NamedTuple):
@@ -47,6 +50,20 @@ class NewNode(NamedTuple):
     created: float
 
 
+class Imported(NamedTuple):
+    """What the last import read, to tell what has changed in the program from what has changed here.
+
+    Attributes:
+        title: The title.
+        archived: Whether the conversation was archived.
+        tip: The key of the entry at the end of the active thread.
+    """
+
+    title: str | None = None
+    archived: bool = False
+    tip: str | None = None
+
+
 class NewNodes(NamedTuple):
     """The new nodes of an imported conversation, parents before children.
 
@@ -58,6 +75,9 @@ class NewNodes(NamedTuple):
         tip: The key of the entry at the end of the active thread.
         created: The time of the conversation.
         profile: Title, metadata and archive mark of the conversation.
+        imported: The values of the file for the next import.
+        is_branch: Whether the nodes are a branch of a conversation that has its own title.
+        is_part: Whether the conversation need not have one of the messages yet.
     """
 
     where: str
@@ -67,6 +87,9 @@ class NewNodes(NamedTuple):
     tip: str | None
     created: float
     profile: Profile
+    imported: Imported
+    is_branch: bool = False
+    is_part: bool = False
 
 
 class Added(NamedTuple):
@@ -76,35 +99,119 @@ class Added(NamedTuple):
     messages: int
 
 
-def stored_ids(conn: Conn, owner: str, names: Iterable[str]) -> dict[str, set[str]]:
-    """The ids of the stored messages of conversations, by name; new conversations are omitted."""
-    tree_of = {name: trees.find(conn, owner, name) for name in dict.fromkeys(names)}
-    return {name: set(_places(conn, tree)) for name, tree in tree_of.items() if tree is not None}
+class Stored(NamedTuple):
+    """A stored conversation that a chat may belong to.
+
+    Attributes:
+        name: The name of the conversation.
+        ids: The ids of its messages.
+        profile: Its profile; `None` for a new conversation.
+    """
+
+    name: str
+    ids: Collection[str] = frozenset()
+    profile: Profile | None = None
+
+    @property
+    def imported(self) -> Imported | None:
+        """The values of the last import; `None` if the conversation was not imported."""
+        value = self.profile.metadata.get(IMPORTED) if self.profile is not None else None
+        return Imported(**value) if isinstance(value, dict) and value.keys() == {*Imported._fields} else None
+
+
+def stored(conn: Conn, owner: str, chats: Sequence[tuple[Chat, str]]) -> list[Stored]:
+    """The conversation to which each chat belongs: a stored one, or a new one.
+
+    A name that another imported conversation has gets a number: two conversations of a file may have one
+    name.
+
+    Args:
+        conn: The transaction.
+        owner: The owner.
+        chats: The chats and their formats.
+    """
+    names = _Names(conn, owner)
+    return [names.of(chat, format) for chat, format in chats]
+
+
+class _Names:
+    """The conversations of an owner by name, with those of the chats before."""
+
+    def __init__(self, conn: Conn, owner: str) -> None:
+        self._conn, self._owner = conn, owner
+        self._known: dict[str, Stored] = {}
+
+    def of(self, chat: Chat, format: str) -> Stored:
+        """The conversation of a chat."""
+        source = next((found for name in chat.branch_of if (found := self._find(name)).ids), None)
+        found = source or next(
+            one
+            for one in (self._find(chat.name if n == 1 else f"{chat.name}-{n}") for n in count(1))
+            if self._fits(one, chat, format)
+        )
+        self._known[found.name] = found._replace(ids=found.ids | {*chat.ids})  # type: ignore[operator]
+        return found
+
+    def _fits(self, one: Stored, chat: Chat, format: str) -> bool:
+        if not one.ids or not chat.ids or not one.ids.isdisjoint(chat.ids):  # type: ignore[attr-defined]
+            return True
+        source = one.profile.metadata.get(SOURCE) if one.profile is not None else None
+        return chat.goes_on or (chat.is_part and source == format) or source is None
+
+    def _find(self, name: str) -> Stored:
+        if name not in self._known:
+            tree = trees.find(self._conn, self._owner, name)
+            found = Stored(name)
+            if tree is not None:
+                found = Stored(name, {*_places(self._conn, tree)}, catalogue.profile_of(self._conn, tree))
+            self._known[name] = found
+        return self._known[name]
 
 
 def add(conn: Conn, owner: str, chats: Iterable[NewNodes]) -> Added:
-    """Write new nodes of conversations, and the profiles of new conversations.
-
-    Raises:
-        InputError: The owner has a conversation of the same name with other messages.
-    """
+    """Write new nodes of conversations, and what changed in their profiles."""
     conversations = messages = 0
     # All processes lock conversations in the order of names, which prevents deadlocks.
     for chat in sorted(chats, key=lambda chat: chat.name):
         tree = trees.find_or_create(conn, owner, chat.name, chat.created)
         trees.lock(conn, tree)
         head = trees.head(conn, tree)
-        added = _write(conn, tree, head, chat)
+        is_new = head.next_seq == 1
+        before = None if is_new else catalogue.profile_of(conn, tree)
+        added = _write(conn, tree, head, chat, None if before is None else Stored("", (), before).imported)
         messages += added
-        if head.next_seq == 1:
-            catalogue.put_profile(conn, tree, chat.profile)
-            conversations += 1
-            continue
-        if chat.profile.title and (profile := catalogue.profile_of(conn, tree)).title is None:
-            catalogue.put_profile(conn, tree, profile._replace(title=chat.profile.title))
-        if added:
-            _mark(conn, tree, is_sorted=False)
+        profile = _profile(chat, before)
+        if added and before is not None and SORTED in profile.metadata:
+            profile = profile._replace(metadata={**profile.metadata, SORTED: False})
+        if profile != before and not (is_new and not added):
+            catalogue.put_profile(conn, tree, profile)
+        conversations += is_new
     return Added(conversations, messages)
+
+
+def _profile(chat: NewNodes, before: Profile | None) -> Profile:
+    """The profile after an import: what was changed here stays, else it follows the program."""
+    if before is None:
+        return chat.profile._replace(metadata={**chat.profile.metadata, IMPORTED: chat.imported._asdict()})
+    if chat.is_branch:
+        return before
+    last = Stored("", (), before).imported or Imported(before.title, before.archived is not None)
+    title, archived = before.title, before.archived
+    if chat.profile.title and title in (None, last.title):
+        title = chat.profile.title
+    if chat.imported.archived != last.archived and (archived is not None) == last.archived:
+        archived = chat.profile.archived
+    others = {name: value for name, value in chat.profile.metadata.items() if name != SORTED}
+    metadata = {**before.metadata, **others, IMPORTED: chat.imported._asdict()}
+    return Profile(title, metadata, archived)
+
+
+def another(where: str, name: str) -> str:
+    """The problem of a chat with the name of a conversation that was not imported."""
+    return (
+        f"{where} is conversation {name!r}, and there is another conversation of this name; "
+        "import the file for another owner, or rename the file"
+    )
 
 
 def unsorted(conn: Conn, owner: str, names: Iterable[str]) -> dict[str, int]:
@@ -138,14 +245,11 @@ def _places(conn: Conn, tree: int) -> dict[str, Place]:
     return {message: Place(key, seq) for message, key, seq, _ in rows}
 
 
-def _write(conn: Conn, tree: int, head: trees.Head, chat: NewNodes) -> int:
+def _write(conn: Conn, tree: int, head: trees.Head, chat: NewNodes, last: Imported | None) -> int:
     """Write the nodes of a conversation that are not stored yet; returns their number."""
     stored = _places(conn, tree)
-    if stored and not any(id in stored for id in (*chat.ids.values(), *(n.entry.parent for n in chat.nodes))):
-        raise InputError(
-            f"{chat.where} is conversation {chat.name!r}, and there is another conversation of this name; "
-            "import the file for another owner, or rename the file"
-        )
+    if stored and not chat.is_part and stored.keys().isdisjoint(chat.ids.values()):
+        raise InputError(another(chat.where, chat.name))
     new_nodes = [new for new in chat.nodes if new.entry.id not in stored]
     keys, seqs = _stored_entries(stored, chat.ids)
     is_new = head.next_seq == 1
@@ -178,13 +282,22 @@ def _write(conn: Conn, tree: int, head: trees.Head, chat: NewNodes) -> int:
     )
     live = [new for new in new_nodes if new.entry.state == State.LIVE]
     systems = {seqs[new.entry.key]: keys[new.entry.key] for new in live if new.role == "system"}
+    ends = live or (new_nodes if is_new else [])
     tip = head.tip
-    # A thread that was continued here stays the active thread.
-    if is_new or tip in {stored[id].key for id in chat.ids.values() if id in stored}:
-        ends = live or (new_nodes if is_new else [])
-        tip = keys.get(chat.tip or "", keys[ends[-1].entry.key] if ends else tip)
+    # A thread that was continued here stays the active thread, and so does a thread that was chosen here.
+    is_of_file = is_new or tip in {stored[id].key for id in chat.ids.values() if id in stored}
+    if is_of_file and (ends or last is None or last.tip != chat.imported.tip):
+        end = keys.get(chat.tip or "", keys[ends[-1].entry.key] if ends else tip)
+        if not (chat.is_branch and _is_older(conn, end, tip)):
+            tip = end
     trees.settle(conn, tree, tip, systems[max(systems)] if systems else head.system)
     return len(new_nodes)
+
+
+def _is_older(conn: Conn, key: int | None, other: int | None) -> bool:
+    """Whether a node is older than another node."""
+    rows = {row.key: row.created for row in nodes.by_keys(conn, [n for n in (key, other) if n is not None])}
+    return rows.get(key or 0, 0.0) < rows.get(other or 0, 0.0)
 
 
 def _stored_entries(

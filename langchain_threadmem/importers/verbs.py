@@ -1,25 +1,28 @@
-"""The verb that imports a file: batches of conversations are read, compared with the database and written.
+"""The verb that imports files: batches of conversations are read, compared with the database and written.
 
-With `sort=True` the linear conversations of the file are then sorted into threads. Their metadata has
+With `sort=True` the linear conversations of the files are then sorted into threads. Their metadata has
 `"sorted": false` until they are sorted, so that a later import continues after an interruption.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
+from itertools import islice
+from typing import TYPE_CHECKING
 
 from langchain_threadmem.catalogue.queries import Profile
 from langchain_threadmem.common.inputs import Progress
 from langchain_threadmem.engine.flow import Call, Flow, Sql
 from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import InputError, ThreadMemError
-from langchain_threadmem.importers import queries, registry
-from langchain_threadmem.importers.chats import Bad, Chat, Chats, ordered, threads, tip_shown
-from langchain_threadmem.importers.queries import Added, NewNode, NewNodes
+from langchain_threadmem.importers import queries
+from langchain_threadmem.importers.chats import Bad, Chat, Entry, ordered, threads, tip_shown
+from langchain_threadmem.importers.inputs import Paths
+from langchain_threadmem.importers.joining import with_stored_ids
+from langchain_threadmem.importers.queries import Added, Imported, NewNode, NewNodes, Stored
 from langchain_threadmem.importers.source import Source
 from langchain_threadmem.messages.codec import encode
 from langchain_threadmem.messages.ids import LONGEST_ID, name_of
@@ -28,11 +31,19 @@ from langchain_threadmem.messages.typed_json import Writer
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.threads.moves import sort as moves
 from langchain_threadmem.tree.conversation import Conversation
+from langchain_threadmem.tree.read import full_history
+
+if TYPE_CHECKING:
+    from langchain_threadmem.importers.registry import Plan
 
 MESSAGES_AT_ONCE = 2_000
 """The number of messages after which a batch ends: about 0.2 s of work, and one transaction."""
 PROBLEMS = 100
 """The number of problems that a report describes."""
+_FEW = 3
+"""The number of bad items below which a file is not taken for a file of another format."""
+_AHEAD = 20
+"""The number of conversations after a bad one that are read to tell whether most of a file is bad."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +51,18 @@ class ImportReport:
     """The result of an import.
 
     Attributes:
-        format: The format of the file.
-        conversations: The number of conversations in the file.
+        format: The format of the files; several formats are separated by commas.
+        conversations: The number of conversations in the files.
         new_conversations: The number of conversations that were new to the owner.
-        messages: The number of messages in the file.
+        messages: The number of messages in the files.
         new_messages: The number of messages that were new to the owner.
         skipped: The number of bad items that were skipped.
         problems: A sentence for each of the first 100 bad items.
         sorted: The number of conversations that were sorted into threads.
         moved: The number of messages that the sort has moved.
         opened: The number of moved messages that begin a thread; the others return to an earlier message.
+        files: The number of files with conversations.
+        ignored: The first 100 paths of files in folders and archives that have none of the formats.
     """
 
     format: str
@@ -62,47 +75,51 @@ class ImportReport:
     sorted: int = 0
     moved: int = 0
     opened: int = 0
+    files: int = 1
+    ignored: tuple[str, ...] = ()
 
 
 def import_file(
     runtime: Runtime,
-    path: str | Path,
+    path: Paths,
     format: str | None = None,
     on_progress: Progress | None = None,
     skip_bad: bool = False,
     sort: bool = False,
     on_sort: Progress | None = None,
 ) -> Flow[ImportReport]:
-    """Import the conversations of a file; see `MemorySystem.import_file`."""
-    registry.check(format)
-    source = yield from Call(lambda: Source(path))
+    """Import the conversations of files; see `MemorySystem.import_file`."""
+    # The importers of all formats are loaded by the first import only.
+    from langchain_threadmem.importers.registry import Plan
+
+    plan = yield from Call(lambda: Plan(path, format))
     try:
-        file_format = yield from Call(lambda: registry.format_of(source, format, path))
-        chats, report = file_format.chats(source), ImportReport(file_format.name)
+        formats = dict.fromkeys(recognised.format.name for recognised in plan.files)
+        report = ImportReport(
+            ", ".join(formats), files=len(plan.files), ignored=tuple(plan.ignored[:PROBLEMS])
+        )
+        reader = _Reader(plan, skip_bad)
         imported: dict[str, None] = {}
         while True:
-            batch = yield from Call(partial(_next_batch, chats, skip_bad))
-            names = [chat.name for chat in batch.chats]
-            stored = yield from Sql(partial(queries.stored_ids, owner=runtime.owner, names=names))
-            new_nodes = yield from Call(
-                partial(
-                    _new_nodes, batch, stored, source.time, file_format.name, runtime.parts.write, skip_bad
-                )
-            )
+            batch = yield from Call(reader.next_batch)
+            chats = [(one.chat, one.format) for one in batch.chats]
+            stored = yield from Sql(partial(queries.stored, owner=runtime.owner, chats=chats))
+            yield from _join(runtime, batch, stored)
+            new_nodes = yield from Call(partial(_new_nodes, batch, stored, runtime.parts.write, skip_bad))
             added = Added(0, 0)
             if new_nodes:
                 added = yield from Sql(partial(queries.add, owner=runtime.owner, chats=new_nodes), write=True)
             report = _with_counts(report, batch, added)
             if sort:
-                imported |= dict.fromkeys(chat.name for chat in batch.chats)
+                imported |= dict.fromkeys(one.name for one in batch.chats)
             if on_progress is not None:
-                on_progress(source.position, source.size)
+                on_progress(reader.position, reader.size)
             if batch.error is not None:
-                raise type(batch.error)(f"{path}: {batch.error}") from batch.error
+                raise batch.error
             if batch.is_last:
                 break
     finally:
-        source.close()
+        plan.close()
     return (yield from _sort(runtime, imported, report, on_sort)) if sort else report
 
 
@@ -133,117 +150,230 @@ def _sort(
 
 
 @dataclass(slots=True)
+class _Read:
+    """A conversation that was read from a file.
+
+    Attributes:
+        chat: The conversation.
+        format: The format of the file.
+        label: The path of the file.
+        time: The time of the file.
+        name: The name of the conversation in the memory.
+    """
+
+    chat: Chat
+    format: str
+    label: str
+    time: float
+    name: str
+
+
+@dataclass(slots=True)
 class _Batch:
-    """Conversations of a file that are written together.
+    """Conversations of files that are written together.
 
     Attributes:
         chats: The conversations.
         problems: The problems of bad items.
         error: The error that ends the import after this batch.
-        is_last: Whether the file ends with the batch.
+        is_last: Whether the files end with the batch.
     """
 
-    chats: list[Chat] = field(default_factory=list)
+    chats: list[_Read] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     error: ThreadMemError | None = None
     is_last: bool = False
 
-    def refuse(self, problem: str, skip: bool) -> None:
+    def refuse(self, problem: str, label: str, skip: bool, advice: str = "") -> None:
         """Add the problem of a bad item, which ends the import unless bad items are skipped."""
         self.problems.append(problem)
         if not skip and self.error is None:
-            self.error = InputError(
-                f"{problem}. The items before it were imported; --skip-bad (skip_bad=True) skips this item"
-            )
+            advice = advice or "--skip-bad (skip_bad=True) skips this item"
+            self.error = InputError(f"{label}: {problem}. The items before it were imported; {advice}")
 
 
-def _next_batch(chats: Chats, skip_bad: bool) -> _Batch:
-    batch, count = _Batch(), 0
-    try:
-        while count < MESSAGES_AT_ONCE and batch.error is None:
-            chat = next(chats, None)
-            if chat is None:
+class _Reader:
+    """Reads the conversations of the files of a plan, one after the other; branches of conversations last.
+
+    Attributes:
+        position: The number of bytes that were read.
+        size: The number of bytes of all files.
+    """
+
+    def __init__(self, plan: Plan, skip_bad: bool) -> None:
+        self._skip_bad = skip_bad
+        self.size = sum(recognised.file.size for recognised in plan.files)
+        self._plan = plan
+        self._done = 0
+        self._source: Source | None = None
+        self._bad = 0
+        self._branches: list[_Read] = []
+        self._chats: Iterator[_Read | Bad | Source] = self._read()
+
+    @property
+    def position(self) -> int:
+        """The number of bytes that were read."""
+        return self._done + (self._source.position if self._source is not None else 0)
+
+    def next_batch(self) -> _Batch:
+        """The next conversations, up to an error."""
+        batch, messages = _Batch(), 0
+        while messages < MESSAGES_AT_ONCE and batch.error is None:
+            try:
+                one = next(self._chats, None)
+            except ThreadMemError as error:  # The file is damaged; the items before the damage are imported.
+                label = "" if self._source is None else self._source.label
+                batch.error = error if label in str(error) else type(error)(f"{label}: {error}")
+                break
+            if one is None:
                 batch.is_last = True
                 break
-            count += 1
-            if isinstance(chat, Bad):
-                batch.refuse(chat.problem, skip_bad)
+            messages += 1
+            if isinstance(one, _Read):
+                batch.chats.append(one)
+                messages += len(one.chat.ids)
+            elif isinstance(one, Bad):
+                self._refuse(one, batch)
             else:
-                batch.chats.append(chat)
-                count += len(chat.ids)
-    except ThreadMemError as error:  # The file is damaged; the items before the damage are imported.
-        batch.error = error
-    return batch
+                self._refuse_file(one, batch)
+        if self._is_foreign() and batch.error is None:
+            assert self._source is not None
+            self._refuse_file(self._source, batch)
+        return batch
+
+    def _refuse(self, bad: Bad, batch: _Batch) -> None:
+        assert self._source is not None
+        self._bad += 1
+        advice, label = "", self._source.label
+        if not self._skip_bad:
+            self._bad += sum(isinstance(one, Bad) for one in islice(self._chats, _AHEAD))
+            if self._is_foreign():
+                advice = "most items of the file have such problems: it is of another kind, or damaged"
+        several = self._skip_bad and len(self._plan.files) > 1
+        batch.refuse(f"{label}: {bad.problem}" if several else bad.problem, label, self._skip_bad, advice)
+
+    def _refuse_file(self, source: Source, batch: _Batch) -> None:
+        """Refuse a file of which most items are bad: it has another format, and would become a ruin."""
+        batch.chats = [one for one in batch.chats if one.label != source.label]
+        batch.error = InputError(
+            f"{source.label}: most items of the file cannot be imported, so none was: {batch.problems[-1]}; "
+            "the file is of another kind, or damaged"
+        )
+
+    def _is_foreign(self) -> bool:
+        return self._source is not None and self._bad >= _FEW and 2 * self._bad > self._source.read
+
+    def _read(self) -> Iterator[_Read | Bad | Source]:
+        """The conversations and bad items, and each file of which most items are bad."""
+        for recognised in self._plan.files:
+            self._bad = 0
+            self._source = source = self._plan.open(recognised)
+            try:
+                for one in recognised.format.chats(source):
+                    if isinstance(one, Bad):
+                        yield one
+                        continue
+                    read = _Read(one, recognised.format.name, source.label, source.time, one.name)
+                    if one.branch_of:
+                        self._branches.append(read)
+                    else:
+                        yield read
+                if self._is_foreign():
+                    yield source
+            finally:
+                source.close()
+            self._done, self._source = self._done + recognised.file.size, None
+        yield from self._branches
 
 
-def _new_nodes(
-    batch: _Batch,
-    stored: Mapping[str, Collection[str]],
-    default: float,
-    format: str,
-    write: Writer,
-    skip_bad: bool,
-) -> list[NewNodes]:
+def _join(runtime: Runtime, batch: _Batch, stored: Sequence[Stored]) -> Flow[None]:
+    """Give the messages that a branch has copied from its conversation the ids of their originals."""
+    for one, found in zip(batch.chats, stored, strict=True):
+        one.name = found.name
+        if not one.chat.branch_of or not found.ids or found.name == one.chat.name:
+            continue
+        history = yield from full_history(Conversation(runtime, found.name))
+        one.chat = yield from Call(partial(with_stored_ids, one.chat, one.time, history.history))
+
+
+def _new_nodes(batch: _Batch, stored: Sequence[Stored], write: Writer, skip_bad: bool) -> list[NewNodes]:
     """The new nodes of a batch; conversations that cannot be stored are removed from the batch."""
     new_nodes, chats = [], []
-    for chat in batch.chats:
+    for one, found in zip(batch.chats, stored, strict=True):
         try:
-            nodes = _nodes_of(chat, stored.get(chat.name, ()), default, format, write)
+            nodes = _nodes_of(one, found, write)
         except (AttributeError, LookupError, TypeError, ValueError) as error:
             # The fields of a message may have any type; validation raises one of these errors.
             problem = str(error) if isinstance(error, InputError) else reason(error)
-            prefix = "" if problem.startswith(chat.where) else f"{chat.where}: "
-            batch.refuse(f"{prefix}{problem}", skip_bad)
+            prefix = "" if problem.startswith(one.chat.where) else f"{one.chat.where}: "
+            batch.refuse(f"{prefix}{problem}", one.label, skip_bad)
             if not skip_bad:
                 break
         else:
-            chats.append(chat)
+            chats.append(one)
             if nodes is not None:
                 new_nodes.append(nodes)
     batch.chats = chats
     return new_nodes
 
 
-def _nodes_of(
-    chat: Chat, stored: Collection[str], default: float, format: str, write: Writer
-) -> NewNodes | None:
-    if all(id in stored for id in chat.ids):
+def _nodes_of(one: _Read, found: Stored, write: Writer) -> NewNodes | None:
+    """The new nodes of a conversation, or `None` if neither its messages nor its profile are new."""
+    chat, ids = one.chat, found.ids
+    is_branch = found.profile is not None and found.name in chat.branch_of
+    imported = Imported(chat.title, chat.archived is not None, chat.tip)
+    profile = Profile(chat.title, {queries.SOURCE: one.format, **chat.metadata}, chat.archived)
+    if all(id in ids for id in chat.ids) and (
+        is_branch or not chat.ids or _is_known(found, imported, profile)
+    ):
         return None
-    name_of("the name of a conversation", chat.name)
-    entries = ordered(chat, default)
+    name_of("the name of a conversation", found.name)
+    is_part = is_branch or chat.goes_on or chat.is_part
+    if ids and not is_part and not any(id in ids for id in chat.ids):
+        raise InputError(queries.another(chat.where, chat.name))
+    entries = ordered(chat, one.time)
     live = Counter(entry.id for entry in entries if entry.state == State.LIVE)
     if max(live.values(), default=1) > 1:
         repeated = live.most_common(1)[0][0]
         raise InputError(f"{chat.where} has two messages with the id {repeated!r}; remove one of them")
-    nodes = []
-    for entry in entries:
-        if entry.id in stored:
-            continue
-        name_of("a message id", entry.id, most=LONGEST_ID)
-        message = entry.make()
-        assert entry.time is not None
-        nodes.append(NewNode(entry, message.type, encode(message, write), entry.time))
+    new = [_new_node(entry, write) for entry in entries if entry.id not in ids]
+    if threads(entries) == 1:
+        profile = profile._replace(metadata={**profile.metadata, queries.SORTED: False})
     return NewNodes(
         chat.where,
-        chat.name,
-        nodes,
+        found.name,
+        new,
         {entry.key: entry.id for entry in entries},
         tip_shown(chat.tip, entries),
-        nodes[0].created if nodes and chat.created is None else chat.created or default,
-        Profile(
-            chat.title,
-            {"source": format, **({queries.SORTED: False} if threads(entries) == 1 else {})},
-            chat.archived,
-        ),
+        new[0].created if new and chat.created is None else chat.created or one.time,
+        profile,
+        imported,
+        is_branch,
+        is_part,
     )
+
+
+def _is_known(found: Stored, imported: Imported, profile: Profile) -> bool:
+    """Whether the last import of a conversation has read the same values."""
+    metadata = found.profile.metadata if found.profile is not None else {}
+    return found.imported == imported and all(
+        metadata.get(name) == value for name, value in profile.metadata.items()
+    )
+
+
+def _new_node(entry: Entry, write: Writer) -> NewNode:
+    name_of("a message id", entry.id, most=LONGEST_ID)
+    message = entry.make()
+    assert entry.time is not None
+    return NewNode(entry, message.type, encode(message, write), entry.time)
 
 
 def _with_counts(report: ImportReport, batch: _Batch, added: Added) -> ImportReport:
     return replace(
         report,
-        conversations=report.conversations + sum(not chat.goes_on for chat in batch.chats),
+        conversations=report.conversations + sum(not one.chat.goes_on for one in batch.chats),
         new_conversations=report.new_conversations + added.conversations,
-        messages=report.messages + sum(len(chat.ids) for chat in batch.chats),
+        messages=report.messages + sum(len(one.chat.ids) for one in batch.chats),
         new_messages=report.new_messages + added.messages,
         skipped=report.skipped + len(batch.problems),
         problems=(*report.problems, *batch.problems)[:PROBLEMS],

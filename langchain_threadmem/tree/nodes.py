@@ -181,6 +181,7 @@ _OPENINGS = Statement(
         node.c.key.between(_opener.c.key, _opener.c.key + bindparam("last") - _opener.c.seq),
         node.c.key - _opener.c.key == node.c.seq - _opener.c.seq,  # in the same stride
         node.c.role == literal_column("'human'"),
+        node.c.state != int(State.ASIDE),  # Custom instructions of an imported chat are no title.
     )
     .order_by(_opener.c.tree, node.c.seq),
     *("trees", "most", "last"),
@@ -353,7 +354,7 @@ def outline(conn: Conn, tree_id: int) -> list[Outline]:
 
 
 def openings(conn: Conn, trees: Iterable[int], most: int) -> dict[int, list[NodeRow]]:
-    """The human messages among the first `most` nodes of trees, by tree."""
+    """The human messages among the first `most` nodes of trees, by tree, without asides."""
     rows = conn.all(_OPENINGS, json.dumps(list(trees)), most, most)
     by_tree: dict[int, list[NodeRow]] = {}
     for row, opening in zip(rows, _opened(conn, [row[:-1] for row in rows]), strict=True):

@@ -186,7 +186,12 @@ FILES: dict[str, tuple[str, str | Callable[[Path], None], str, list[tuple[str, s
         "claude",
         json.dumps([CLAUDE]),
         "bread",
-        [("human", "How warm is dough?"), ("ai", ""), ("tool", "25"), ("ai", "About 25 degrees.")],
+        [
+            ("human", "How warm is dough?\n\n[file: dough.txt]\n25 degrees"),
+            ("ai", ""),
+            ("tool", "25"),
+            ("ai", "About 25 degrees."),
+        ],
     ),
 }
 """For each format: its name, a file, and the conversation and the messages of the file."""
@@ -313,11 +318,8 @@ def test_calls_of_tools_and_images_of_chatgpt_are_kept_by_reference(system: Memo
     ]
     system.import_file(file(chatgpt(*nodes)))
     question, call, result, answer = system.conversation("figs").messages
-    assert question.content[0] == {
-        "type": "image",
-        "file_id": "file-service://fig",
-        "extras": {"content_type": "image_asset_pointer", "width": 8},
-    }
+    assert question.text == "[image: fig]\n\nWhat is it?"
+    assert question.additional_kwargs["files"][0]["file_id"] == "file-service://fig"
     assert call.tool_calls[0]["args"] == {"input": "1+1"}
     assert (result.tool_call_id, result.text) == (call.tool_calls[0]["id"], "2")
     assert answer.response_metadata["model_name"] == "small"
@@ -326,8 +328,8 @@ def test_calls_of_tools_and_images_of_chatgpt_are_kept_by_reference(system: Memo
 def test_reasoning_attachments_and_tools_of_claude_are_kept(system: MemorySystem, file: Any) -> None:
     system.import_file(file(CLAUDE))
     question, call, result, answer = system.conversation("bread").messages
-    assert question.additional_kwargs["attachments"][0]["extracted_content"] == "25 degrees"
-    assert call.content == [{"type": "reasoning", "reasoning": "I look it up."}]
+    assert question.text == "How warm is dough?\n\n[file: dough.txt]\n25 degrees"
+    assert call.content_blocks[0] == {"type": "reasoning", "reasoning": "I look it up."}
     assert call.tool_calls[0]["name"] == "search"
     assert result.tool_call_id == call.tool_calls[0]["id"]
     assert answer.id == "c2"

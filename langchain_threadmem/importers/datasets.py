@@ -1,0 +1,225 @@
+"""Data sets of conversations: trees of Open Assistant, ShareGPT, and lists of texts such as UltraChat's.
+
+The fields follow LAION-AI/Open-Assistant and the data sets on their pages; those of ShareGPT are not
+confirmed by a source.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from langchain_threadmem.errors import InputError
+from langchain_threadmem.importers.blocks import parts_of
+from langchain_threadmem.importers.chats import (
+    Bad,
+    Chat,
+    Chats,
+    chained_id,
+    chat_of,
+    kept,
+    seconds,
+    text_or_none,
+)
+from langchain_threadmem.importers.parts import (
+    ASSISTANT,
+    SYSTEM,
+    TOOL,
+    USER,
+    Call,
+    Part,
+    Result,
+    Said,
+    arguments_of,
+    entries_of,
+)
+from langchain_threadmem.importers.source import FAULTS, Source, problem_of
+from langchain_threadmem.messages.records import as_object
+
+_OASST = {"prompter": USER, "assistant": ASSISTANT}
+_KEPT = ("lang", "rank", "quality", "synthetic", "review_result", "deleted", "labels", "emojis")
+_SHAREGPT = {
+    **dict.fromkeys(("human", "user", "prompter"), USER),
+    **dict.fromkeys(("gpt", "chatgpt", "bing", "bard", "assistant", "model", "function_call"), ASSISTANT),
+    **dict.fromkeys(("system",), SYSTEM),
+    **dict.fromkeys(("observation", "tool", "function_response", "function-response"), TOOL),
+}
+_PIECE = re.compile(r"(.+)_(\d+)")
+"""The id of a piece of a long chat."""
+Record = dict[str, Any]
+
+
+# Open Assistant
+
+
+def is_oasst(value: object) -> bool:
+    """Whether an item is a tree, or a message of a tree, of Open Assistant."""
+    if not isinstance(value, dict) or "message_tree_id" not in value:
+        return False
+    return isinstance(value.get("prompt"), dict) or ("message_id" in value and "role" in value)
+
+
+def oasst_chats(source: Source) -> Chats:
+    """The conversations: one for each tree."""
+    rows: dict[str, list[Record]] = {}
+    for item in source.objects():
+        if isinstance(item, Bad):
+            yield item
+            continue
+        position, value = item
+        try:
+            if isinstance(value.get("prompt"), dict):
+                messages = [*_flat(value["prompt"])]
+                yield _tree(str(value["message_tree_id"]), messages, position)
+            else:
+                rows.setdefault(str(value["message_tree_id"]), []).append(value)
+        except FAULTS as error:
+            yield Bad(problem_of(error, position))
+    for name, messages in rows.items():
+        try:
+            yield _tree(name, messages, f"tree {name!r}")
+        except FAULTS as error:
+            yield Bad(problem_of(error, f"tree {name!r}"))
+
+
+def _flat(message: Record) -> Iterable[Record]:
+    waiting: list[tuple[str | None, Any]] = [(None, message)]
+    while waiting:
+        parent, value = waiting.pop()
+        one = as_object(value, "a reply")
+        yield {**one, "parent_id": one.get("parent_id") or parent}
+        replies = one.get("replies")
+        waiting += [(text_or_none(one.get("message_id")), reply) for reply in reversed(replies or [])]
+
+
+def _tree(name: str, messages: Sequence[Record], position: str) -> Chat:
+    said: list[Said] = []
+    for message in messages:
+        key = text_or_none(message.get("message_id"))
+        if key is None:
+            raise InputError(f"{position} has a message without 'message_id'")
+        role = _OASST.get(str(message.get("role")), str(message.get("role")))
+        said.append(
+            Said(
+                key,
+                text_or_none(message.get("parent_id")),
+                role,
+                parts_of(message.get("text")),
+                seconds(message.get("created_date"), position),
+                text_or_none(message.get("model_name")) if role == ASSISTANT else None,
+                is_aside=bool(message.get("deleted")),
+                extra={name: message[name] for name in _KEPT if message.get(name) not in (None, False)},
+            )
+        )
+    ranks = {one.key: message.get("rank") for one, message in zip(said, messages, strict=True)}
+    return chat_of(
+        position,
+        name,
+        entries_of(said),
+        tip=_best(said, ranks),
+        metadata=kept(lang=text_or_none(messages[0].get("lang")) if messages else None),
+    )
+
+
+def _best(said: Sequence[Said], ranks: dict[str, Any]) -> str | None:
+    """The end of the thread with the best reply at each step: rank 0, else the first."""
+    keys = {one.key for one in said}
+    replies: dict[str | None, list[Said]] = {}
+    for one in said:
+        if not one.is_aside:
+            replies.setdefault(one.parent if one.parent in keys else None, []).append(one)
+    end: str | None = None
+    while found := replies.pop(end, None):
+        rank = {one.key: ranks[one.key] for one in found}
+        end = min(found, key=lambda one: rank[one.key] if isinstance(rank[one.key], int) else len(rank)).key
+    return end
+
+
+# ShareGPT
+
+
+def is_sharegpt(value: object) -> bool:
+    """Whether an item is a conversation of ShareGPT."""
+    turns = value.get("conversations") if isinstance(value, dict) else None
+    if not isinstance(turns, list):
+        return False
+    return bool(turns) and all(isinstance(one, dict) and "from" in one and "value" in one for one in turns)
+
+
+def sharegpt_chats(source: Source) -> Chats:
+    """The conversations of a file; the pieces of a long chat follow each other."""
+    ends: dict[str, str] = {}
+    for number, item in enumerate(source.objects(), 1):
+        if isinstance(item, Bad):
+            yield item
+            continue
+        position, value = item
+        id = text_or_none(value.get("id")) or (str(value["id"]) if isinstance(value.get("id"), int) else None)
+        piece = _PIECE.fullmatch(id or "")
+        name = piece[1] if piece else id or f"{source.name}-{number}"
+        goes_on = piece is not None and int(piece[2]) > 0 and name in ends
+        try:
+            said = _turns(value["conversations"], ends.get(name) if goes_on else None, name, position)
+            if said and piece:
+                ends[name] = said[-1].key
+            yield chat_of(
+                position,
+                name,
+                entries_of(said),
+                title=text_or_none(value.get("title")),
+                goes_on=goes_on,
+                metadata=kept(model=text_or_none(value.get("model"))),
+            )
+        except FAULTS as error:
+            yield Bad(problem_of(error, position))
+
+
+def _turns(turns: Sequence[Record], previous: str | None, name: str, position: str) -> list[Said]:
+    said: list[Said] = []
+    for turn in turns:
+        sender, value = str(turn.get("from")).lower(), turn.get("value")
+        role = _SHAREGPT.get(sender)
+        if role is None:
+            raise InputError(
+                f"{position} has the sender {turn.get('from')!r}; use one of {', '.join(_SHAREGPT)}"
+            )
+        key = chained_id(previous, [sender, value])
+        said.append(Said(key, previous, role, _parts(sender, role, value), id=key))
+        previous = key
+    return said
+
+
+def _parts(sender: str, role: str, value: Any) -> list[Part]:
+    if sender == "function_call":
+        call = arguments_of(value)
+        if isinstance(call.get("name"), str):
+            return [Call(call["name"], call.get("arguments", call.get("parameters")))]
+        return [Call("function", call)]
+    return [Result(value)] if role == TOOL else parts_of(value)
+
+
+# UltraChat
+
+
+def is_ultrachat(value: object) -> bool:
+    """Whether an item is a conversation whose texts alternate."""
+    texts = value.get("data") if isinstance(value, dict) else None
+    return isinstance(texts, list) and bool(texts) and all(isinstance(text, str) for text in texts)
+
+
+def ultrachat_chats(source: Source) -> Chats:
+    """The conversations of a file; the first text is of the user."""
+    for number, item in enumerate(source.objects(), 1):
+        if isinstance(item, Bad):
+            yield item
+            continue
+        position, value = item
+        id = value.get("id")
+        said: list[Said] = []
+        previous: str | None = None
+        for n, text in enumerate(value["data"]):
+            role = ASSISTANT if n % 2 else USER
+            said.append(Said(chained_id(previous, [role, text]), previous, role, [text]))
+            previous = said[-1].key
+        yield chat_of(position, f"{source.name}-{number}" if id is None else str(id), entries_of(said))
