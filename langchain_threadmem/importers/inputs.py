@@ -119,6 +119,8 @@ class InputFile:
 
 def unreadable(label: str, error: Exception) -> PersistenceError:
     """The error of a file that cannot be read."""
+    if isinstance(error, FileNotFoundError):
+        return PersistenceError(f"Cannot read {label!r}: there is no such file or folder")
     reason = (
         "it is encrypted; extract it first"
         if "encrypted" in str(error)
@@ -257,6 +259,18 @@ class Inputs:
             raise unreadable(file.label, error) from error
 
 
+class _Gzip(gzip.GzipFile):
+    """The contents of a compressed file, which is closed with them."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        super().__init__(fileobj=stream)
+        self._compressed = stream
+
+    def close(self) -> None:
+        super().close()
+        self._compressed.close()
+
+
 class _Directory:
     """A folder on disk."""
 
@@ -306,7 +320,7 @@ def _extracted(file: InputFile) -> InputFile:
         file.time,
         file.is_given,
         None,
-        lambda: cast("IO[bytes]", gzip.open(file.open())),
+        lambda: cast("IO[bytes]", _Gzip(file.open())),
         file._folder,
     )
 

@@ -53,6 +53,11 @@ _OTHERS = (
         frozenset({"file_id", "file_name"}),
     ),
     _Other(
+        "a list of names of Slack, no chats; import the folder of the export",
+        ("channels.json",),
+        frozenset({"id", "name", "profile"}),
+    ),
+    _Other(
         f"data of an account of ChatGPT, no chats; {_CONVERSATIONS}",
         (
             "user.json",
@@ -65,7 +70,6 @@ _OTHERS = (
             "codex.json",
         ),
     ),
-    _Other("a list of names of Slack, no chats; import the folder of the export", ("channels.json",)),
     _Other(
         "data of an account of Grok, no chats; import prod-grok-backend.json of the same export",
         ("prod-mc-auth-mgmt-api.json", "prod-mc-billing.json"),

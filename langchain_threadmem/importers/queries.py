@@ -139,7 +139,9 @@ class _Names:
 
     def __init__(self, conn: Conn, owner: str) -> None:
         self._conn, self._owner = conn, owner
-        self._known: dict[str, Stored] = {}
+        self._stored: dict[str, Stored] = {}
+        self._read: dict[str, tuple[set[str], str]] = {}
+        """The ids and the format of the chats before, by the name of their conversation."""
 
     def of(self, chat: Chat, format: str) -> Stored:
         """The conversation of a chat."""
@@ -149,23 +151,25 @@ class _Names:
             for one in (self._find(chat.name if n == 1 else f"{chat.name}-{n}") for n in count(1))
             if self._fits(one, chat, format)
         )
-        self._known[found.name] = found._replace(ids=found.ids | {*chat.ids})  # type: ignore[operator]
+        ids, _ = self._read.setdefault(found.name, (set(), format))
+        ids.update(chat.ids)
         return found
 
     def _fits(self, one: Stored, chat: Chat, format: str) -> bool:
-        if not one.ids or not chat.ids or not one.ids.isdisjoint(chat.ids):  # type: ignore[attr-defined]
+        read, read_as = self._read.get(one.name, (set(), None))
+        if not (one.ids or read) or not chat.ids or any(id in one.ids or id in read for id in chat.ids):
             return True
-        source = one.profile.metadata.get(SOURCE) if one.profile is not None else None
+        source = one.profile.metadata.get(SOURCE) if one.profile is not None else read_as
         return chat.goes_on or (chat.is_part and source == format) or source is None
 
     def _find(self, name: str) -> Stored:
-        if name not in self._known:
+        if name not in self._stored:
             tree = trees.find(self._conn, self._owner, name)
             found = Stored(name)
             if tree is not None:
                 found = Stored(name, {*_places(self._conn, tree)}, catalogue.profile_of(self._conn, tree))
-            self._known[name] = found
-        return self._known[name]
+            self._stored[name] = found
+        return self._stored[name]
 
 
 def add(conn: Conn, owner: str, chats: Iterable[NewNodes]) -> Added:

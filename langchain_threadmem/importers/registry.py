@@ -292,8 +292,8 @@ def _first_values(source: Source, *, is_strict: bool) -> list[Any]:
 
 
 def _unknown(label: str) -> InputError:
-    formats = "; ".join(f"{format.name}: {format.contents}" for format in FORMATS)
-    return InputError(f"{label!r} has none of the formats that can be imported ({formats})")
+    names = ", ".join(format.name for format in FORMATS)
+    return InputError(f"{label!r} has none of the formats that can be imported: {names}")
 
 
 def _nothing(paths: Paths, ignored: Sequence[str], advice: Sequence[str] | dict[str, None]) -> InputError:

@@ -7,7 +7,7 @@ With `sort=True` the linear conversations of the files are then sorted into thre
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
@@ -93,12 +93,12 @@ def import_file(
     from langchain_threadmem.importers.registry import Plan
 
     plan = yield from Call(lambda: Plan(path, format))
+    reader = _Reader(plan, skip_bad)
     try:
         formats = dict.fromkeys(recognised.format.name for recognised in plan.files)
         report = ImportReport(
             ", ".join(formats), files=len(plan.files), ignored=tuple(plan.ignored[:PROBLEMS])
         )
-        reader = _Reader(plan, skip_bad)
         imported: dict[str, None] = {}
         while True:
             batch = yield from Call(reader.next_batch)
@@ -119,6 +119,7 @@ def import_file(
             if batch.is_last:
                 break
     finally:
+        reader.close()
         plan.close()
     return (yield from _sort(runtime, imported, report, on_sort)) if sort else report
 
@@ -192,6 +193,10 @@ class _Batch:
             self.error = InputError(f"{label}: {problem}. The items before it were imported; {advice}")
 
 
+_WRITTEN = object()
+"""The end of a batch: what was read is written before more is read."""
+
+
 class _Reader:
     """Reads the conversations of the files of a plan, one after the other; branches of conversations last.
 
@@ -208,12 +213,16 @@ class _Reader:
         self._source: Source | None = None
         self._bad = 0
         self._branches: list[_Read] = []
-        self._chats: Iterator[_Read | Bad | Source] = self._read()
+        self._chats = self._read()
 
     @property
     def position(self) -> int:
         """The number of bytes that were read."""
         return self._done + (self._source.position if self._source is not None else 0)
+
+    def close(self) -> None:
+        """Close the file that is read."""
+        self._chats.close()
 
     def next_batch(self) -> _Batch:
         """The next conversations, up to an error."""
@@ -232,22 +241,26 @@ class _Reader:
             if isinstance(one, _Read):
                 batch.chats.append(one)
                 messages += len(one.chat.ids)
+                if one.chat.branch_of:  # The conversation that it continues is written before it is read.
+                    break
             elif isinstance(one, Bad):
                 self._refuse(one, batch)
-            else:
+            elif isinstance(one, Source):
                 self._refuse_file(one, batch)
-        if self._is_foreign() and batch.error is None:
-            assert self._source is not None
+            else:
+                break
+        if self._source is not None and _is_foreign(self._bad, self._source) and batch.error is None:
             self._refuse_file(self._source, batch)
         return batch
 
     def _refuse(self, bad: Bad, batch: _Batch) -> None:
         assert self._source is not None
         self._bad += 1
-        advice, label = "", self._source.label
+        advice, source = "", self._source
+        label = source.label
         if not self._skip_bad:
-            self._bad += sum(isinstance(one, Bad) for one in islice(self._chats, _AHEAD))
-            if self._is_foreign():
+            ahead = sum(isinstance(one, Bad) for one in islice(self._chats, _AHEAD))
+            if _is_foreign(self._bad + ahead, source):
                 advice = "most items of the file have such problems: it is of another kind, or damaged"
         several = self._skip_bad and len(self._plan.files) > 1
         batch.refuse(f"{label}: {bad.problem}" if several else bad.problem, label, self._skip_bad, advice)
@@ -260,11 +273,8 @@ class _Reader:
             "the file is of another kind, or damaged"
         )
 
-    def _is_foreign(self) -> bool:
-        return self._source is not None and self._bad >= _FEW and 2 * self._bad > self._source.read
-
-    def _read(self) -> Iterator[_Read | Bad | Source]:
-        """The conversations and bad items, and each file of which most items are bad."""
+    def _read(self) -> Generator[_Read | Bad | Source | object]:
+        """The conversations and bad items, each file of which most items are bad, and the ends of batches."""
         for recognised in self._plan.files:
             self._bad = 0
             self._source = source = self._plan.open(recognised)
@@ -278,12 +288,19 @@ class _Reader:
                         self._branches.append(read)
                     else:
                         yield read
-                if self._is_foreign():
+                if _is_foreign(self._bad, source):
                     yield source
             finally:
                 source.close()
             self._done, self._source = self._done + recognised.file.size, None
+        if self._branches:
+            yield _WRITTEN
         yield from self._branches
+
+
+def _is_foreign(bad: int, source: Source) -> bool:
+    """Whether most items of a file are bad: it is of another kind."""
+    return bad >= _FEW and 2 * bad > source.read
 
 
 def _join(runtime: Runtime, batch: _Batch, stored: Sequence[Stored]) -> Flow[None]:

@@ -18,8 +18,8 @@ from langchain_threadmem.errors import InputError
 from langchain_threadmem.messages.codec import MESSAGE_CLASSES
 from langchain_threadmem.messages.roles import TYPES
 
-_OF_OPENAI = ("refusal", "audio", "function_call")
-"""The fields of an answer of OpenAI that LangChain has in `additional_kwargs`."""
+_OF_OPENAI = ("refusal", "audio", "function_call", "reasoning_content")
+"""The fields of an answer of OpenAI, and of others, that LangChain has in `additional_kwargs`."""
 # Line ends of `str.splitlines` and lone surrogates: JSON allows them without escapes, other readers do not.
 _UNSAFE = re.compile("[\x85\u2028\u2029\ud800-\udfff]")
 
@@ -58,6 +58,8 @@ def message_from(value: object, position: str) -> BaseMessage:
     if others:
         given = as_object(fields.get("additional_kwargs", {}), f"'additional_kwargs' of {position}")
         fields["additional_kwargs"] = {**given, **others}
+    if cls is AIMessage and isinstance(data.get("model"), str):
+        fields.setdefault("response_metadata", {"model_name": data["model"]})
     content = data.get("content", data.get("text"))
     if content is None and not fields.get("tool_calls") and not others:
         raise InputError(f"{position} has no content; add 'content'")
