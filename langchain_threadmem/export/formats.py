@@ -10,9 +10,13 @@ from langchain_threadmem.catalogue.verbs import title_of_conversation
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.export import json, mermaid, page, text
+from langchain_threadmem.export.answers import About
 from langchain_threadmem.export.fine_tuning import to_fine_tuning
 from langchain_threadmem.export.graphml import to_graphml
+from langchain_threadmem.export.librechat import to_librechat
+from langchain_threadmem.export.llm import to_llm
 from langchain_threadmem.export.markdown import to_markdown
+from langchain_threadmem.export.openwebui import to_openwebui
 from langchain_threadmem.threads.run_selector import ThreadedConversation
 from langchain_threadmem.threads.selectors import LinearNodeSelector, SemanticNodeSelector
 from langchain_threadmem.tree import graph, read
@@ -28,6 +32,12 @@ _FORMATS: dict[str, Callable[[Nodes], str]] = {
     "mermaid": mermaid.to_mermaid,
 }
 """The functions of the formats that need only the live nodes and their ancestors."""
+_PROGRAMS: dict[str, Callable[[Nodes, About], str]] = {
+    "openwebui": to_openwebui,
+    "librechat": to_librechat,
+    "llm": to_llm,
+}
+"""The functions of the formats of other programs."""
 SUFFIXES = {
     "json": ".json",
     "jsonl": ".jsonl",
@@ -39,6 +49,9 @@ SUFFIXES = {
     "graphml": ".graphml",
     "html": ".html",
     "svg": ".svg",
+    "openwebui": ".json",
+    "librechat": ".json",
+    "llm": ".sql",
 }
 """The suffixes of files, by format."""
 
@@ -79,7 +92,18 @@ def export(conversation: ThreadedConversation, format: str) -> Flow[str]:
         case "markdown":
             title = yield from title_of_conversation(conversation)
             return to_markdown(graph.living(history), title=title)
+    if format in _PROGRAMS:
+        about = yield from _about(conversation, history, active)
+        return _PROGRAMS[format](history, about)
     return _FORMATS[format](graph.living(history))
+
+
+def _about(conversation: ThreadedConversation, history: Nodes, active: int | None) -> Flow[About]:
+    tree, title = conversation.tree, (yield from title_of_conversation(conversation))
+    profile = yield from Sql(lambda conn: profile_of(conn, tree))
+    created = min((node.timestamp.timestamp() for node in history), default=0.0)
+    archived = profile.archived is not None
+    return About(conversation.name, title, created, active, archived, profile.metadata)
 
 
 def _document(

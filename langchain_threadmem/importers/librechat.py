@@ -48,6 +48,7 @@ def _chat(record: dict[str, Any], position: str) -> Chat:
         record["conversationId"],
         entries_of(said),
         title=text_or_none(record.get("title")),
+        tip=text_or_none(record.get("activeMessageId")),
         created=seconds(record.get("createdAt"), position),
         metadata=kept(
             model=model or next((one.model for one in said if one.model), None),

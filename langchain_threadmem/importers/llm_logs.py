@@ -111,15 +111,27 @@ def _chat_of_tree(source: Source, threads: Sequence[_Thread], position: str) -> 
         for hash, (parent, role, metadata) in rows.items()
     ]
     newest = max((turn for turn in turns if turn.tip), key=lambda turn: str(turn.time), default=None)
+    times = [
+        str(time) for time in (*(turn.time for turn in turns), *(thread.time for thread in threads)) if time
+    ]
     return chat_of(
         position,
         threads[0].id,
         entries_of(said),
         title=text_or_none(threads[0].name),
-        tip=newest.tip if newest is not None else threads[-1].tip,
-        created=seconds(threads[0].time, position),
+        tip=_last_used(threads, turns),
+        created=seconds(min(times, default=None), position),
         metadata=kept(model=newest.model if newest is not None else None),
     )
+
+
+def _last_used(threads: Sequence[_Thread], turns: Sequence[_Turn]) -> str | None:
+    """The tip that was written last; of two at one time, that of the thread."""
+    used = [
+        *((str(turn.time), 0, turn.tip) for turn in turns),
+        *((str(one.time), 1, one.tip) for one in threads),
+    ]
+    return max((one for one in used if one[2] is not None), key=lambda one: one[:2], default=("", 0, None))[2]
 
 
 def _turns(source: Source, thread: str) -> list[_Turn]:

@@ -246,33 +246,7 @@ class _Round(NamedTuple):
         """The message; fields of the whole record belong to the last message of the record."""
         if self.result is not None:
             return self._result(said, is_last)
-        texts = [part for part in self.parts if isinstance(part, str) and part.strip()]
-        files = [part for part in self.parts if isinstance(part, File)]
-        texts = [
-            str(part)
-            for part in self.parts
-            if (isinstance(part, str) and part.strip())
-            or (isinstance(part, File) and not (part.is_beside and texts))
-        ]
-        content = said.separator.join(texts)
-        others = {
-            "reasoning_content": "\n\n".join(
-                part.text or part.summary for part in self.parts if isinstance(part, Reasoning)
-            ),
-            "reasoning_summaries": [
-                part.summary
-                for part in self.parts
-                if isinstance(part, Reasoning) and part.text and part.summary
-            ],
-            "files": [_reference(part) for part in files],
-            "blocks": [part.value for part in self.parts if isinstance(part, Other)],
-            "open_calls": [
-                {"name": part.name, "args": arguments_of(part.arguments)}
-                for part in self.parts
-                if isinstance(part, Call)
-            ],
-        }
-        extra: dict[str, Any] = {name: value for name, value in others.items() if value}
+        content, extra = self._content(said.separator)
         if is_last:
             extra |= said.extra
         fields: dict[str, Any] = {"additional_kwargs": extra} if extra else {}
@@ -294,6 +268,33 @@ class _Round(NamedTuple):
         if said.role == TOOL:
             return ToolMessage(content, tool_call_id="", name=said.name, **fields)
         return ChatMessage(content=content, role=said.role, **fields)
+
+    def _content(self, separator: str) -> tuple[str, dict[str, Any]]:
+        """The text of the message, and the other parts for `additional_kwargs`."""
+        if len(self.parts) == 1 and isinstance(self.parts[0], str):
+            return self.parts[0], {}
+        has_text = any(isinstance(part, str) and part.strip() for part in self.parts)
+        texts = [
+            str(part)
+            for part in self.parts
+            if (isinstance(part, str) and part.strip())
+            or (isinstance(part, File) and not (part.is_beside and has_text))
+        ]
+        thoughts = [part for part in self.parts if isinstance(part, Reasoning)]
+        others = {
+            "reasoning_content": "\n\n".join(thought.text or thought.summary for thought in thoughts),
+            "reasoning_summaries": [
+                thought.summary for thought in thoughts if thought.text and thought.summary
+            ],
+            "files": [_reference(part) for part in self.parts if isinstance(part, File)],
+            "blocks": [part.value for part in self.parts if isinstance(part, Other)],
+            "open_calls": [
+                {"name": part.name, "args": arguments_of(part.arguments)}
+                for part in self.parts
+                if isinstance(part, Call)
+            ],
+        }
+        return separator.join(texts), {name: value for name, value in others.items() if value}
 
     def _result(self, said: Said, is_last: bool) -> ToolMessage:
         assert self.result is not None

@@ -1,4 +1,4 @@
-"""Imports of whole accounts: several files and archives, later exports, branches in other files, files without chats."""
+"""Imports of whole accounts: several files, later exports, branches in other files, files without chats."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def claude(*texts: str, uuid: str = "k1", **fields: Any) -> dict[str, Any]:
 
 
 def chatgpt(*nodes: tuple[str, str | None, str, str], id: str = "g1", **fields: Any) -> dict[str, Any]:
-    """A conversation of ChatGPT of nodes: id, parent, role and text; a field with the id of a node is its metadata."""
+    """A conversation of ChatGPT of nodes: id, parent, role and text; `id=...` gives a node its metadata."""
     metadata = {name: fields.pop(name) for name, *_ in nodes if name in fields}
     mapping = {
         key: {
@@ -129,7 +129,9 @@ def test_a_compressed_file_is_read(system: MemorySystem, tmp_path: Path) -> None
 
 
 def test_a_list_of_conversations_in_a_document_is_read(system: MemorySystem, file: Any) -> None:
-    report = system.import_file(file({"exported": 1, "conversations": [claude("Hi"), claude("Hi", uuid="k2")]}))
+    report = system.import_file(
+        file({"exported": 1, "conversations": [claude("Hi"), claude("Hi", uuid="k2")]})
+    )
     assert (report.format, report.new_conversations) == ("claude", 2)
 
 
@@ -199,7 +201,9 @@ def test_an_export_without_conversations_is_named(system: MemorySystem, file: An
 
 
 @pytest.mark.parametrize("skip_bad", [False, True])
-def test_a_file_of_another_kind_is_refused_and_becomes_no_message(skip_bad: bool, system: MemorySystem) -> None:
+def test_a_file_of_another_kind_is_refused_and_becomes_no_message(
+    skip_bad: bool, system: MemorySystem
+) -> None:
     path = DATA / "claude_code" / "cc-1.jsonl"
     with pytest.raises(InputError, match="most items of the file") as refused:
         system.import_file(path, "messages", skip_bad=skip_bad)
@@ -285,7 +289,11 @@ def test_a_chat_that_branches_from_a_conversation_is_a_branch_of_its_tree(
 def test_messages_that_a_branch_has_copied_under_new_ids_are_not_repeated(
     system: MemorySystem, verbs: Any, file: Any
 ) -> None:
-    copied = (("a2", None, "user", "Which tea?"), ("b2", "a2", "assistant", "Assam."), ("x", "b2", "user", "Why?"))
+    copied = (
+        ("a2", None, "user", "Which tea?"),
+        ("b2", "a2", "assistant", "Assam."),
+        ("x", "b2", "user", "Why?"),
+    )
     path = file([chatgpt(*TEA), chatgpt(*copied, id="g2", x=MARK)])
     assert [verbs(system).import_file(path).new_messages for _ in range(2)] == [3, 0]
     assert texts(system, "g1") == [("Which tea?", None), ("Assam.", 1), ("Why?", 2)]
@@ -336,14 +344,28 @@ def test_hidden_messages_are_in_no_prompt_title_or_search(system: MemorySystem, 
 
 def test_references_become_links_and_marks_leave_the_text(system: MemorySystem, file: Any) -> None:
     mark = "\ue200cite\ue202turn0search1\ue201"
-    answer = f"It opens {mark} today. \ue200entity\ue202[\"city\",\"Graz\"]\ue201 waits."
+    answer = f'It opens {mark} today. \ue200entity\ue202["city","Graz"]\ue201 waits.'
     references = [
-        {"matched_text": mark, "start_idx": 9, "end_idx": 9 + len(mark), "alt": "([Tram](https://x.example))"},
-        {"matched_text": " ", "type": "sources_footnote", "start_idx": 3, "end_idx": 4, "sources": [{"url": "y"}]},
+        {
+            "matched_text": mark,
+            "start_idx": 9,
+            "end_idx": 9 + len(mark),
+            "alt": "([Tram](https://x.example))",
+        },
+        {
+            "matched_text": " ",
+            "type": "sources_footnote",
+            "start_idx": 3,
+            "end_idx": 4,
+            "sources": [{"url": "y"}],
+        },
     ]
     nodes = (TEA[0], ("b", "a", "assistant", answer))
     system.import_file(file([chatgpt(*nodes, b={"content_references": references})]))
-    assert system.conversation("g1").messages[-1].text == "It opens ([Tram](https://x.example)) today. Graz waits."
+    assert (
+        system.conversation("g1").messages[-1].text
+        == "It opens ([Tram](https://x.example)) today. Graz waits."
+    )
 
 
 def test_speakers_of_a_group_chat_have_their_names(system: MemorySystem, file: Any) -> None:
@@ -373,7 +395,9 @@ def test_results_of_claude_belong_to_the_calls_with_their_ids(system: MemorySyst
 
 
 @pytest.mark.parametrize("scale", [1, 1_000, 1_000_000])
-def test_times_in_milliseconds_and_microseconds_are_recognised(scale: int, system: MemorySystem, file: Any) -> None:
+def test_times_in_milliseconds_and_microseconds_are_recognised(
+    scale: int, system: MemorySystem, file: Any
+) -> None:
     messages = [{"role": "user", "content": "Hi", "timestamp": NOON * scale}]
     system.import_file(file(messages, "chat.json"))
     assert system.conversation("chat").history[0].timestamp.timestamp() == NOON
