@@ -1090,6 +1090,8 @@ class ChatMemory:
                 - "graphml": all messages as a graph for NetworkX, Gephi or yEd.
                 - "mermaid": one diagram, see `to_mermaid`.
                 - "html": a page with search and a map; "svg": a picture.
+                - "openwebui", "librechat": the file that the program imports, with all branches.
+                - "llm": SQL that adds the tree to the `logs.db` of the program `llm`.
 
         Raises:
             InputError: The format is unknown.

@@ -6,7 +6,7 @@ Each method is a flow that `verb` runs in the calling thread and `averb` on the 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from copy import copy
 from datetime import datetime
@@ -1042,7 +1042,7 @@ class MemorySystem:
     @verb
     def import_file(
         self,
-        path: str | Path,
+        path: str | Path | Sequence[str | Path],
         format: str | None = None,
         on_progress: Progress | None = None,
         *,
@@ -1052,10 +1052,15 @@ class MemorySystem:
     ) -> Flow[ImportReport]:
         """Import the conversations of another program, with their branches, times and titles.
 
-        The same file again adds nothing, and a later export adds its new messages and branches: messages are
-        recognised by the ids of the export, and a stored message is never changed. An interrupted import is
-        resumed by the same call. No selector places the messages. Files of any size are read in bounded
-        memory: one conversation, and a batch of 2,000 messages, which is one transaction.
+        The same file again adds nothing, and a later export adds its new messages and branches, and changes
+        title, archive mark and active thread where nobody has changed them here: messages are recognised by
+        the ids of the export, and a stored message is never changed. An interrupted import is resumed by the
+        same call. No selector places the messages. Files of any size are read in bounded memory: one
+        conversation, and a batch of 2,000 messages, which is one transaction.
+
+        The content of a message is text. Thoughts, references to files and blocks of unknown types are in
+        `additional_kwargs`, the model in `response_metadata`, and stars, projects and tags in the metadata of
+        the conversation. Hidden messages and instructions are asides, which no model and no search sees.
 
         With `sort`, the conversations of the file without branches are then sorted into threads, as by
         `ChatMemory.sort`. Until then their metadata has `"sorted": False`, also after an import without
@@ -1063,9 +1068,11 @@ class MemorySystem:
         messages, and messages that a person has placed stay.
 
         Args:
-            path: The file, or the ZIP archive of an export with `conversations.json`.
-            format: "chatgpt", "claude", "langchain", "llamabot", "memforest", "messages" (of OpenAI or
-                Anthropic, as JSON or JSON Lines) or "sql_history"; by default detected from the contents.
+            path: A file, a folder, an archive (also with archives in it, or split into `.zip.001` and so on),
+                or a list of them, which is one import.
+            format: The format of all files, such as "chatgpt", "claude" or "messages" (of OpenAI or
+                Anthropic, as JSON or JSON Lines); the guide has the names of all. By default each file has
+                the format that all readable items of its beginning have.
             on_progress: Called after each batch with the bytes that were read and the size of the file.
             skip_bad: Whether to skip lines and items that cannot be imported.
             sort: Whether to sort conversations without branches into threads, once the file is imported.
@@ -1077,8 +1084,9 @@ class MemorySystem:
 
         Raises:
             InputError: The format is unknown, or a line or an item cannot be imported; the error names its
-                number, and the items before it are imported.
-            PersistenceError: The file cannot be read.
+                number, and the items before it are imported. Most items of a file cannot be imported, with or
+                without `skip_bad`. A file has no chats; the error names the file to import.
+            PersistenceError: A file cannot be read: it is missing, damaged or encrypted.
 
         Example:
             >>> import json, tempfile

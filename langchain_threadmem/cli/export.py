@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _FORMAT = "json"
 """The format if neither `--format` nor the suffix of `--out` is a format."""
+_DATABASES = (".db", ".sqlite", ".sqlite3")
+"""The suffixes of databases, to which the format `llm` adds all conversations."""
 _LINES = ".jsonl"
 """The suffix of formats in which one file may contain several conversations."""
 
@@ -39,6 +41,7 @@ def register(commands: Commands) -> None:
             "export monday --out monday.md",
             "export --format html --out pages",
             "export --format fine-tuning --out train.jsonl",
+            "export --format llm --out logs.db",
             "export --schema > schema.json",
         ],
         json="the format, the number of conversations and the files",
@@ -49,8 +52,8 @@ def register(commands: Commands) -> None:
     export.add_argument(
         "--format",
         metavar="NAME",
-        help="json, jsonl, jsonl-messages, fine-tuning, markdown, text, mermaid, graphml, html or svg; "
-        "default: the format of the suffix of --out, else json",
+        help="json, jsonl, jsonl-messages, fine-tuning, markdown, text, mermaid, graphml, html, svg, "
+        "openwebui, librechat or llm; default: the format of the suffix of --out, else json",
     )
     export.add_argument(
         "--out",
@@ -64,17 +67,18 @@ def register(commands: Commands) -> None:
 
 
 def _export(options: argparse.Namespace) -> None:
-    from langchain_threadmem.export import files, formats, json
+    from langchain_threadmem.export import files, formats, json, llm
 
     if options.schema:
         print_json(json.json_schema())
         return
     format, out = _format(options.format, options.out), options.out
     formats.check(format)
-    suffix = formats.SUFFIXES.get(format, ".txt")  # "plain_text" is another name of "text".
+    suffix = formats.suffix_of(format)
     is_single = options.conversation is not None
     if out is None and options.json:
         raise InputError("--json lists the written files; pass a file or a folder with --out")
+    is_database = out is not None and format == "llm" and out.suffix in _DATABASES
     if out is None and not is_single and suffix != _LINES:
         raise InputError(
             f"the format {format!r} requires a file for each conversation; pass a folder with --out, or one "
@@ -89,7 +93,10 @@ def _export(options: argparse.Namespace) -> None:
             sys.stdout.writelines(texts)
             return
         written: list[Path] = []
-        if not out.is_dir() and (is_single or out.suffix == suffix == _LINES):
+        if out is not None and is_database:
+            llm.write_database(out, list(texts))
+            written.append(out)
+        elif not out.is_dir() and (is_single or out.suffix == suffix == _LINES):
             files.write_texts(out, texts)
             written.append(out)
         else:

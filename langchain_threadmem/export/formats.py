@@ -32,12 +32,12 @@ _FORMATS: dict[str, Callable[[Nodes], str]] = {
     "mermaid": mermaid.to_mermaid,
 }
 """The functions of the formats that need only the live nodes and their ancestors."""
-_PROGRAMS: dict[str, Callable[[Nodes, About], str]] = {
-    "openwebui": to_openwebui,
-    "librechat": to_librechat,
-    "llm": to_llm,
+_PROGRAMS: dict[str, tuple[Callable[[Nodes, About], str], str]] = {
+    "openwebui": (to_openwebui, ".json"),
+    "librechat": (to_librechat, ".json"),
+    "llm": (to_llm, ".sql"),
 }
-"""The functions of the formats of other programs."""
+"""The functions of the formats of other programs, and the suffixes of their files."""
 SUFFIXES = {
     "json": ".json",
     "jsonl": ".jsonl",
@@ -49,11 +49,15 @@ SUFFIXES = {
     "graphml": ".graphml",
     "html": ".html",
     "svg": ".svg",
-    "openwebui": ".json",
-    "librechat": ".json",
-    "llm": ".sql",
 }
-"""The suffixes of files, by format."""
+"""The suffixes of files, by format of this package."""
+
+
+def suffix_of(format: str) -> str:
+    """The suffix of the files of a format."""
+    if format in _PROGRAMS:
+        return _PROGRAMS[format][1]
+    return SUFFIXES.get(format, ".txt")  # "plain_text" is another name of "text".
 
 
 def check(format: str) -> None:
@@ -62,7 +66,7 @@ def check(format: str) -> None:
     Raises:
         InputError: The format is unknown; the error lists the formats.
     """
-    known = {*_FORMATS, *SUFFIXES}
+    known = {*_FORMATS, *SUFFIXES, *_PROGRAMS}
     if not isinstance(format, str) or format not in known:
         formats = ", ".join(sorted(known))
         raise InputError(f"Unsupported export format: {format} (use one of {formats})")
@@ -94,7 +98,8 @@ def export(conversation: ThreadedConversation, format: str) -> Flow[str]:
             return to_markdown(graph.living(history), title=title)
     if format in _PROGRAMS:
         about = yield from _about(conversation, history, active)
-        return _PROGRAMS[format](history, about)
+        write, _ = _PROGRAMS[format]
+        return write(history, about)
     return _FORMATS[format](graph.living(history))
 
 

@@ -142,24 +142,19 @@ def _threads(
                 "datetime_utc": _iso(newest if is_active else min(about.created, newest)),
             },
         )
-        before: str | None = None
         for node in graph.path(by_id, leaf.id):
-            if not isinstance(node.message, AIMessage):
-                continue
-            if node.id not in turns:
+            if isinstance(node.message, AIMessage) and node.id not in turns:
                 turns.add(node.id)
-                yield "turns", _turn(node, before, thread, hashes)
-            before = hashes[node.id]
+                yield "turns", _turn(node, thread, hashes)
 
 
-def _turn(
-    node: ConversationNode, before: str | None, thread: str, hashes: dict[int, str]
-) -> dict[str, Value]:
+def _turn(node: ConversationNode, thread: str, hashes: dict[int, str]) -> dict[str, Value]:
+    """The turn of an answer, between the last message of its input and the answer."""
     time = node.timestamp.timestamp()
     return {
         "id": _ulid(time, f"{thread} {node.id}"),
         "thread_id": thread,
-        "parent_message_hash": before,
+        "parent_message_hash": hashes.get(node.parent_id or 0),
         "tip_message_hash": hashes[node.id],
         "model": model_of(node.message),
         "datetime_utc": _iso(time),

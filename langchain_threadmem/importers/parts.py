@@ -224,6 +224,7 @@ class _Round(NamedTuple):
         parts: The content.
         calls: The calls by their new ids.
         result: The new id of the call, and the results of the call.
+        name: The name of the called tool.
         is_orphan: Whether the result belongs to no call, or repeats the result before it.
     """
 
@@ -231,6 +232,7 @@ class _Round(NamedTuple):
     calls: Mapping[str, Call] = {}
     result: tuple[str, Sequence[Result]] | None = None
     is_orphan: bool = False
+    name: str | None = None
 
     def is_empty(self, role: str) -> bool:
         """Whether the message has nothing that a provider accepts."""
@@ -299,7 +301,7 @@ class _Round(NamedTuple):
     def _result(self, said: Said, is_last: bool) -> ToolMessage:
         assert self.result is not None
         id, results = self.result
-        name = next((result.name for result in results if result.name), None)
+        name = next((result.name for result in results if result.name), self.name)
         return ToolMessage(
             "\n\n".join(filter(None, (output_text(result.output) for result in results))),
             tool_call_id=id,
@@ -362,6 +364,7 @@ class _Tools:
         self.ids: dict[_Place, str] = {}
         self.results: dict[_Place, list[Result]] = defaultdict(list)
         self.call_of: dict[_Place, _Place] = {}
+        self._names: dict[_Place, str] = {}
         self._used: set[str] = set()
         latest: dict[str, _Place] = {}
         unnamed: list[tuple[_Place, Call]] = []
@@ -391,7 +394,7 @@ class _Tools:
             if id in self._used:  # Servers number the calls of each answer: call_0.
                 id = named_id(f"{key} {index} {part.id}") or ""
             self._used.add(id)
-            self.ids[call] = id
+            self.ids[call], self._names[call] = id, part.name
         self.results[call].append(result)
         self.call_of[place] = call
 
@@ -435,7 +438,7 @@ class _Tools:
             return _Round(result=(named_id(part.id) or "", [part]), is_orphan=True)
         results = self.results[call]
         if results[0] is part:  # All results of a call are one message, since a call has one result.
-            return _Round(result=(self.ids[call], results))
+            return _Round(result=(self.ids[call], results), name=self._names[call])
         return _Round(result=(self.ids[call], [part]), is_orphan=True)
 
 

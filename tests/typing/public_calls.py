@@ -542,6 +542,7 @@ def use_system(
         system.import_file(path="chat.json", format="chatgpt", on_progress=print, skip_bad=True), ImportReport
     )
     assert_type(system.import_file("chat.json", sort=True, on_sort=print), ImportReport)
+    assert_type(system.import_file(["chat.json", Path("folder")]), ImportReport)
     system.close()
 
 
