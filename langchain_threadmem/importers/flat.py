@@ -243,7 +243,7 @@ def standard_parts(message: Record) -> Iterator[Part]:
         yield from parts_of(content if content not in (None, "") else message.get("text"))
     for name in ("tool_calls", "toolCalls"):
         for call in message.get(name) or ():
-            yield from parts_of({"type": "tool_call", **call})
+            yield from parts_of({**call, "type": "tool_call"})
     for name in ("files", "attachments", "experimental_attachments"):
         yield from files_of(message.get(name))
 
@@ -332,7 +332,7 @@ def _parts_of_jan(message: Record) -> Iterator[Part]:
     calls = metadata.get("tool_calls") if isinstance(metadata, dict) else None
     for call in calls if isinstance(calls, list) else ():
         inner = call.get("tool") if isinstance(call.get("tool"), dict) else call
-        yield from parts_of({"type": "tool_call", **inner})
+        yield from parts_of({**inner, "type": "tool_call"})
         if isinstance(call.get("response"), dict):
             yield Result(call["response"].get("content"), text_or_none(inner.get("id")))
 
@@ -566,7 +566,7 @@ def _parts_of_llamaindex(message: Record) -> Iterator[Part]:
         else:
             yield from parts_of({**block, "type": kind})
     for call in extra.get("tool_calls") or ():
-        yield from parts_of({"type": "tool_call", **call})
+        yield from parts_of({**call, "type": "tool_call"})
 
 
 # Semantic Kernel

@@ -269,7 +269,7 @@ def _older_messages(source: Source, conversation: str, position: str) -> Iterato
             _attachment(source, one)
             for (one,) in _rows_of(source, "prompt_attachments", ("attachment_id",), id)
         ]
-        question = [*results, *([prompt] if prompt else []), *files]
+        question = [*results, *_fragments_of(source, id), *([prompt] if prompt else []), *files]
         if question:
             yield Said(f"{id}-prompt", previous, USER, question, written)
             previous = f"{id}-prompt"
@@ -286,6 +286,18 @@ def _older_messages(source: Source, conversation: str, position: str) -> Iterato
         ]
         yield Said(str(id), previous, ASSISTANT, answer, written, text_or_none(model))
         previous = str(id)
+
+
+def _fragments_of(source: Source, response: str) -> list[str]:
+    """The texts that a prompt had before its own text."""
+    if not {"fragments", "prompt_fragments"} <= source.tables.keys():
+        return []
+    rows = source.rows(
+        "SELECT f.content FROM prompt_fragments p JOIN fragments f ON f.id = p.fragment_id "
+        'WHERE p.response_id = ? ORDER BY p."order"',
+        response,
+    )
+    return [str(row[0]) for row in rows if row[0]]
 
 
 def _rows_of(source: Source, table: str, names: Sequence[str], response: str) -> list[tuple[Any, ...]]:

@@ -187,8 +187,8 @@ def _step(kind: str, attributes: Mapping[str, str], body: str) -> Iterator[Part]
             yield Result(_value(attributes["output"]), attributes.get("id"), "code_interpreter")
     elif "content" in attributes:  # Versions before 0.6 wrote all calls of an answer into one block.
         calls, results = _value(attributes["content"]), _value(attributes.get("results", "[]"))
-        yield from parts_of([{"type": "tool_call", **one} for one in calls if isinstance(one, dict)])
-        yield from parts_of([{"type": "tool_result", **one} for one in results if isinstance(one, dict)])
+        yield from parts_of([{**one, "type": "tool_call"} for one in calls if isinstance(one, dict)])
+        yield from parts_of([{**one, "type": "tool_result"} for one in results if isinstance(one, dict)])
     else:
         name, id = attributes.get("name", "tool"), attributes.get("id")
         yield Call(name, _value(attributes.get("arguments", "")), id)

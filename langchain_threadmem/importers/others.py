@@ -71,6 +71,11 @@ _OTHERS = (
         ),
     ),
     _Other(
+        "the name of a thread of Jan, no messages; import messages.jsonl beside it, or the folder",
+        ("thread.json",),
+        frozenset({"object", "assistants"}),
+    ),
+    _Other(
         "data of an account of Grok, no chats; import prod-grok-backend.json of the same export",
         ("prod-mc-auth-mgmt-api.json", "prod-mc-billing.json"),
     ),

@@ -289,10 +289,10 @@ def _write(conn: Conn, tree: int, head: trees.Head, chat: NewNodes, last: Import
     ends = live or (new_nodes if is_new else [])
     tip = head.tip
     # A thread that was continued here stays the active thread, and so does a thread that was chosen here.
-    is_of_file = is_new or tip in {stored[id].key for id in chat.ids.values() if id in stored}
+    is_of_file = is_new or chat.is_part or tip in {stored[id].key for id in chat.ids.values() if id in stored}
     if is_of_file and (ends or last is None or last.tip != chat.imported.tip):
         end = keys.get(chat.tip or "", keys[ends[-1].entry.key] if ends else tip)
-        if not (chat.is_branch and _is_older(conn, end, tip)):
+        if is_new or not (chat.is_part and _is_older(conn, end, tip)):
             tip = end
     trees.settle(conn, tree, tip, systems[max(systems)] if systems else head.system)
     return len(new_nodes)
