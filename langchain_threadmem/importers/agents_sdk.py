@@ -93,8 +93,9 @@ def _chat(source: Source, name: str, items: dict[int, Said], position: str) -> C
             previous = key
         if previous is not None:
             ends[branch] = previous
+    # The current branch is not stored: a session that is opened again is in the branch "main".
     last = max(ends.values(), key=lambda key: int(key.rpartition("-")[2]), default=None)
-    return chat_of(position, name, entries_of([*said.values()]), tip=last)
+    return chat_of(position, name, entries_of([*said.values()]), tip=ends.get(_MAIN, last))
 
 
 def _chains(source: Source, session: str, items: dict[int, Said]) -> Iterator[tuple[str, list[int]]]:

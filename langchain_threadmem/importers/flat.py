@@ -203,7 +203,7 @@ def said_of(message: Record, previous: str | None, read: Read, position: str) ->
         parts,
         _time(message, position),
         _first(message, _MODELS) if role == ASSISTANT else None,
-        name if name not in (None, value, role) and role == USER else None,
+        name if name is not None and name.lower() not in _ROLES else None,
         extra=kept(error=message.get("isError") or message.get("error"), starred=message.get("starred")),
     )
 

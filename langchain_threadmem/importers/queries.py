@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
@@ -57,11 +58,13 @@ class Imported(NamedTuple):
         title: The title.
         archived: Whether the conversation was archived.
         tip: The key of the entry at the end of the active thread.
+        ids: A hash of the ids of the messages.
     """
 
     title: str | None = None
     archived: bool = False
     tip: str | None = None
+    ids: str = ""
 
 
 class NewNodes(NamedTuple):
@@ -119,6 +122,16 @@ class Stored(NamedTuple):
         return Imported(**value) if isinstance(value, dict) and value.keys() == {*Imported._fields} else None
 
 
+def hash_of(ids: Sequence[str]) -> str:
+    """A hash of the ids of messages.
+
+    Example:
+        >>> hash_of(["a", "b"])
+        '59b271ae1bbcb1d3'
+    """
+    return hashlib.sha256("\0".join(ids).encode(errors="replace")).hexdigest()[:16]
+
+
 def stored(conn: Conn, owner: str, chats: Sequence[tuple[Chat, str]]) -> list[Stored]:
     """The conversation to which each chat belongs: a stored one, or a new one.
 
@@ -145,6 +158,8 @@ class _Names:
 
     def of(self, chat: Chat, format: str) -> Stored:
         """The conversation of a chat."""
+        if (same := self._same(chat)) is not None:
+            return same
         source = next((found for name in chat.branch_of if (found := self._find(name)).ids), None)
         found = source or next(
             one
@@ -154,6 +169,17 @@ class _Names:
         ids, _ = self._read.setdefault(found.name, (set(), format))
         ids.update(chat.ids)
         return found
+
+    def _same(self, chat: Chat) -> Stored | None:
+        """The conversation whose last import had the messages of a chat; none of them is read."""
+        if chat.goes_on or chat.is_part or chat.branch_of or chat.name in self._read:
+            return None
+        tree = trees.find(self._conn, self._owner, chat.name)
+        if tree is None:
+            return None
+        found = Stored(chat.name, {*chat.ids}, catalogue.profile_of(self._conn, tree))
+        imported = found.imported
+        return found if imported is not None and imported.ids == hash_of(chat.ids) else None
 
     def _fits(self, one: Stored, chat: Chat, format: str) -> bool:
         read, read_as = self._read.get(one.name, (set(), None))

@@ -338,7 +338,7 @@ def _nodes_of(one: _Read, found: Stored, write: Writer) -> NewNodes | None:
     """The new nodes of a conversation, or `None` if neither its messages nor its profile are new."""
     chat, ids = one.chat, found.ids
     is_branch = found.profile is not None and found.name in chat.branch_of
-    imported = Imported(chat.title, chat.archived is not None, chat.tip)
+    imported = Imported(chat.title, chat.archived is not None, chat.tip, queries.hash_of(chat.ids))
     profile = Profile(chat.title, {queries.SOURCE: one.format, **chat.metadata}, chat.archived)
     if all(id in ids for id in chat.ids) and (
         is_branch or not chat.ids or _is_known(found, imported, profile)

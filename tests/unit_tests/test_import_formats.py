@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_openai import ChatOpenAI
+from pydantic import SecretStr
 
 from langchain_threadmem import MemorySystem
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.tree.node import ConversationNode
 
+NAME, ID = re.compile(r"[A-Za-z0-9_-]{1,64}"), re.compile(r"[A-Za-z0-9_-]{1,40}")
 DATA = Path(__file__).parents[1] / "data" / "imports"
 
 RIVER = """
@@ -621,3 +626,51 @@ def test_a_folder_with_files_of_all_programs_is_one_import(system: MemorySystem,
     again = verbs(system).import_file(DATA)
     assert (again.new_conversations, again.new_messages, again.messages) == (0, 0, report.messages)
     assert system.verify().ok
+
+
+def check_prompt(messages: list[BaseMessage]) -> None:
+    """Check a list against what all of OpenAI, Anthropic, Gemini and Mistral refuse."""
+    open_calls: list[str] = []
+    seen: set[str] = set()
+    for message in messages:
+        assert isinstance(message.content, str)
+        if isinstance(message, ToolMessage):
+            assert message.tool_call_id in open_calls  # A result stands after its call.
+            open_calls.remove(message.tool_call_id)
+            assert message.name is None or NAME.fullmatch(message.name)
+            continue
+        assert not open_calls  # All results stand before the next message.
+        calls = message.tool_calls if isinstance(message, AIMessage) else []
+        assert message.content.strip() or calls
+        assert message.type in ("human", "ai")
+        for call in calls:
+            assert NAME.fullmatch(call["name"])
+            assert ID.fullmatch(call["id"] or "")
+            assert call["id"] not in seen
+            seen.add(call["id"] or "")
+            open_calls.append(call["id"] or "")
+    assert not open_calls
+
+
+@pytest.mark.parametrize("file", TREES)
+def test_every_thread_of_an_imported_chat_is_a_valid_prompt(file: str) -> None:
+    with MemorySystem(embeddings=False) as system:
+        system.import_file(DATA / file)
+        for name in system.conversations():
+            memory = system.conversation(name)
+            for thread in memory.threads():
+                check_prompt([node.message for node in thread])
+                memory.checkout(thread[-1].id)
+                check_prompt(memory.messages)
+
+
+@pytest.mark.parametrize("file", TREES)
+def test_the_request_that_openai_gets_of_an_imported_chat_has_text_and_calls_only(file: str) -> None:
+    model = ChatOpenAI(model="any", api_key=SecretStr("none"))
+    with MemorySystem(embeddings=False) as system:
+        system.import_file(DATA / file)
+        for name in system.conversations():
+            payload = model._get_request_payload(system.conversation(name).messages)
+            for message in payload["messages"]:
+                assert isinstance(message["content"], str) or message.get("tool_calls")
+                assert message.keys() <= {"role", "content", "name", "tool_calls", "tool_call_id"}
