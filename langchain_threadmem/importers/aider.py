@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from langchain_threadmem.importers.chats import Chats, chained_id, chat_of, local_time
+from langchain_threadmem.importers.chats import Chats, chained_id, chat_of, seconds
 from langchain_threadmem.importers.parts import ASSISTANT, SYSTEM, USER, Said, entries_of
 from langchain_threadmem.importers.source import Source
 
@@ -43,7 +43,7 @@ def chats(source: Source) -> Chats:
 
 
 def _chat(name: str, started: str, lines: list[str]) -> Chats:
-    time = local_time(started)
+    time = seconds(started, f"session {started!r}")
     said: list[Said] = []
     previous: str | None = None
     for role, text in _blocks(lines):

@@ -19,8 +19,8 @@ MAX_LENGTH = 1 << 28
 """The length of the longest item in characters or bytes."""
 _FIRST_LINE = 1 << 20
 """The number of bytes of a line that are read to decide whether the line is a JSON document."""
-WRAPPER = "conversations"
-"""The name of a list of conversations in a document, whose items are read one after the other."""
+WRAPPERS = ("conversations", "chats")
+"""The names of a list of conversations in a document, whose items are read one after the other."""
 _TOKEN = 16
 """The maximum length of JSON tokens except strings: an earlier error is not due to a cut text."""
 _SPACE = re.compile(r"[ \t\r\n]*")
@@ -173,7 +173,7 @@ def _object(text: _Text) -> Iterator[Item]:
         if not isinstance(name, str) or text.next_character() != ":":
             raise InputError("the document is not JSON: a name and ':' are expected; the file is damaged")
         text.at += 1
-        if name == WRAPPER and text.next_character() == "[":
+        if name in WRAPPERS and text.next_character() == "[":
             items = _array(text)
             values = []
             for item in items:

@@ -136,7 +136,7 @@ FORMATS = (
     Format(
         "ai_studio", "a prompt of AI Studio", ai_studio.chats, ai_studio.is_item, collect=ai_studio.collect
     ),
-    Format("takeout", "MyActivity.json of Google Takeout", takeout.chats, takeout.is_item),
+    Format("takeout", "MyActivity.json of Google Takeout", takeout.chats, is_log=takeout.is_log),
     Format("sillytavern", "a chat of SillyTavern", sillytavern.chats, is_log=sillytavern.is_log),
     Format("lm_studio", "a conversation of LM Studio", lm_studio.chats, lm_studio.is_item),
     Format("chatbox", "Chatbox's export", chatbox.chats, chatbox.is_item),

@@ -4,8 +4,7 @@ The entries have no conversation. Entries that follow each other within half an 
 without a question, such as a used feature, is an aside of it. The question follows a word in the language
 of the person.
 
-Of the fields, `header`, `title`, `time` and `subtitles` follow the format of Google Takeout; the others are
-not confirmed by a source.
+The fields, and the words before questions, follow open-source readers that were written from real exports.
 """
 
 from __future__ import annotations
@@ -26,34 +25,24 @@ from langchain_threadmem.importers.chats import (
     seconds,
     text_or_none,
 )
-from langchain_threadmem.importers.parts import ASSISTANT, SYSTEM, USER, File, Other, Part, Said, entries_of
+from langchain_threadmem.importers.parts import ASSISTANT, SYSTEM, USER, File, Other, Said, entries_of
 from langchain_threadmem.importers.source import FAULTS, Source, problem_of
 
 _PAUSE = 1_800.0
 """The seconds after which an entry begins a new conversation."""
-_WORD = re.compile(r"^[^\s:]+\s*:?\s+")
-_PREFIXES = (
-    *(
-        "Prompted",
-        "Asked",
-        "Said",
-        "Eingegebener Prompt:",
-        "Eingegeben:",
-        "Prompt:",
-        "Gefragt:",
-        "Prompt saisi :",
-    ),
-    *(
-        "Requête :",
-        "Instrucción:",
-        "Indicación:",
-        "Comando:",
-        "Prompt inserito:",
-        "Ha inviato il prompt",
-        "入力:",
-    ),
+_ASKED = (
+    *("Prompted with:", "Asked Gemini:", "Asked Bard:", "Prompted", "Asked", "Said", "Branched", "Answered"),
+    *("Eingegebener Prompt:", "Eingegeben:", "Gefragt:", "Prompt saisi :", "Requête :", "Instrucción:"),
+    *("Indicación:", "Comando:", "Prompt inserito:", "入力:"),
 )
-"""The words before a question in some languages; in others the first word is left out."""
+"""The words before a question in some languages."""
+_NOT_ASKED = (
+    *("Created", "Used", "Added", "Gave", "Selected", "Shared", "Deleted", "Viewed", "Visited", "Searched"),
+    *("Edited", "Pinned", "Renamed", "Exported", "Updated"),
+)
+"""The first words of entries that are no question: a canvas, feedback, a used feature."""
+_ATTACHED = re.compile(r"\s*Attached \d+ files?\.?\s*$")
+"""What the program writes after a question with files."""
 _BLOCKS = {
     "p",
     "div",
@@ -74,16 +63,23 @@ _BLOCKS = {
 Entry = dict[str, Any]
 
 
-def is_item(value: object) -> bool:
-    """Whether an item of a JSON file is an entry of the activity of the Gemini apps."""
+def is_log(values: Sequence[Any]) -> bool:
+    """Whether the items of a JSON file are an activity that has entries of the Gemini apps."""
+    return bool(values) and all(map(_is_entry, values)) and any(map(_is_of_gemini, values))
+
+
+def _is_entry(value: object) -> bool:
     return (
         isinstance(value, dict)
         and isinstance(value.get("header"), str)
         and isinstance(value.get("title"), str)
         and "time" in value
         and ("products" in value or "activityControls" in value)
-        and any("gemini" in str(one).lower() or "bard" in str(one).lower() for one in _named(value))
     )
+
+
+def _is_of_gemini(value: Entry) -> bool:
+    return any("gemini" in str(one).lower() or "bard" in str(one).lower() for one in _named(value))
 
 
 def _named(value: Entry) -> Iterator[Any]:
@@ -100,6 +96,8 @@ def chats(source: Source) -> Chats:
             yield item
             continue
         try:
+            if _is_entry(item[1]) and not _is_of_gemini(item[1]):
+                continue
             entries.append((seconds(item[1].get("time"), item[0]) or 0.0, item[0], item[1]))
         except FAULTS as error:
             yield Bad(problem_of(error, item[0]))
@@ -124,24 +122,24 @@ def _chat(entries: Sequence[tuple[float, str, Entry]]) -> Chat:
     said: list[Said] = []
     previous: str | None = None
     for time, _, entry in entries:
-        answer = text_of_html(_answer(entry))
-        key = chained_id(None, [entry.get("title"), entry.get("time")])
-        if not answer:
-            note: list[Part] = [str(entry["title"])]
-            said.append(Said(key, previous, SYSTEM, note, time))
+        answer, title = text_of_html(_answer(entry)), str(entry["title"])
+        key = chained_id(None, [title, entry.get("time")])
+        asked = _question(title, has_answer=bool(answer))
+        if asked is None:
+            said.append(Said(key, previous, SYSTEM, [title], time))
             continue
         files = [
             File("file", text_or_none(one), one, is_beside=True) for one in entry.get("attachedFiles") or ()
         ]
-        image = text_or_none(entry.get("imageFile"))
-        links = [
-            Other(one) for one in entry.get("subtitles") or () if isinstance(one, dict) and one.get("url")
-        ]
-        question: list[Part] = [_question(str(entry["title"])), *files]
-        said.append(Said(f"{key}-question", previous, USER, question, time))
-        generated = [File("image", image, {"file": image})] if image else []
-        said.append(Said(key, f"{key}-question", ASSISTANT, [answer, *generated, *links], time))
-        previous = key
+        said.append(Said(f"{key}-question", previous, USER, [asked, *files], time))
+        previous = f"{key}-question"
+        if answer:
+            image = text_or_none(entry.get("imageFile"))
+            generated = [File("image", image, {"file": image})] if image else []
+            subtitles = entry.get("subtitles") or ()
+            links = [Other(one) for one in subtitles if isinstance(one, dict) and one.get("url")]
+            said.append(Said(key, previous, ASSISTANT, [answer, *generated, *links], time))
+            previous = key
     first = entries[0][2]
     return chat_of(
         entries[0][1],
@@ -164,12 +162,18 @@ def _answer(entry: Entry) -> str:
     return "\n".join(text for text in texts if isinstance(text, str))
 
 
-def _question(title: str) -> str:
-    plain = html.unescape(title).replace("\xa0", " ")
-    for prefix in _PREFIXES:
-        if plain.startswith(prefix):
-            return plain.removeprefix(prefix).lstrip()
-    return plain
+def _question(title: str, *, has_answer: bool) -> str | None:
+    """The question in a title; `None` for an entry that is no question.
+
+    In other languages the words before a question are unknown: a title with an answer is a question.
+    """
+    plain = html.unescape(title).replace("\xa0", " ").strip()
+    if plain.split(" ", 1)[0] in _NOT_ASKED:
+        return None
+    prefix = next((one for one in _ASKED if plain.startswith(one)), None)
+    if prefix is None:
+        return plain if has_answer else None
+    return _ATTACHED.sub("", plain.removeprefix(prefix)).strip()
 
 
 class _Text(HTMLParser):
