@@ -65,9 +65,10 @@ _KEPT_OF_MESSAGES = (
 )
 """The fields of a message's metadata that are kept."""
 _NAMES_OF_FILES = "conversation_asset_file_names.json"
-_MARK = re.compile("\ue200([^\ue201]*)\ue201")
+_MARK = re.compile("( ?)\ue200([^\ue201]*)\ue201")
 """A mark of a citation, an entity or a picture, between characters of private use."""
-_PRIVATE = re.compile("[\ue000-\uf8ff]")
+_PRIVATE = re.compile("[\ue200-\ue20f]")
+"""The characters of marks; other characters of private use, such as icons, stay."""
 _FOOTNOTE = "sources_footnote"
 _QUOTED = re.compile(r"【[^】]*】")
 """An older mark of a citation."""
@@ -506,12 +507,12 @@ def _of_citations(metadata: Record) -> Iterator[tuple[int, int, str, str]]:
 
 
 def _readable(mark: re.Match[str]) -> str:
-    """The name in a mark of an entity; other marks are left out."""
-    kind, _, value = mark[1].partition("\ue202")
+    """The name in a mark of an entity; other marks are left out, with the space before them."""
+    kind, _, value = mark[2].partition("\ue202")
     if kind != "entity":
         return ""
     try:
         names = json.loads(value)
     except ValueError:
         return ""
-    return str(names[1]) if isinstance(names, list) and len(names) > 1 else ""
+    return f"{mark[1]}{names[1]}" if isinstance(names, list) and len(names) > 1 else ""

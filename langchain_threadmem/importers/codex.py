@@ -69,7 +69,10 @@ def chats(source: Source) -> Chats:
             session.read(*line)
         except FAULTS as error:
             yield Bad(problem_of(error, line[0]))
-    session.close()
+    try:
+        session.close()
+    except FAULTS as error:
+        yield Bad(problem_of(error, "the log"))
     yield chat_of(
         "the log",
         session.name,

@@ -222,7 +222,7 @@ def role_of_item(item: dict[str, Any]) -> str:
     Raises:
         InputError: The item is no item of OpenAI.
     """
-    kind = item.get("type")
+    kind = text_or_none(item.get("type"))
     if kind in _OUTPUTS:
         return TOOL
     if kind in TYPES:
@@ -246,7 +246,7 @@ def parts_of_item(item: dict[str, Any]) -> list[Part]:
 
 
 def _parts(item: dict[str, Any]) -> Iterator[Part]:
-    kind = item.get("type")
+    kind = text_or_none(item.get("type"))
     id = text_or_none(item.get("call_id")) or text_or_none(item.get("id"))
     if kind in (None, "message"):
         yield from parts_of(item.get("content"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 _CONVERSATIONS = "import conversations.json of the same export"
@@ -107,6 +107,23 @@ def other_file(name: str, beginning: str, values: Sequence[Any]) -> str | None:
         return found.contents
     if name.startswith("conversations") and values in ([], [{"conversations": []}]):
         return "no conversations"
+    return None
+
+
+def other_database(tables: Collection[str]) -> str | None:
+    """What a database without a format has, and the command for it; `None` for an unknown database.
+
+    Args:
+        tables: The names of its tables.
+
+    Example:
+        >>> other_database({"checkpoints", "writes"})
+        'checkpoints of LangGraph; copy them with threadmem import-checkpoints'
+    """
+    if "threadmem_tree" in tables:
+        return "a memory of this package; copy it with threadmem convert, or open it with --db"
+    if "checkpoints" in tables:
+        return "checkpoints of LangGraph; copy them with threadmem import-checkpoints"
     return None
 
 

@@ -39,7 +39,7 @@ from langchain_threadmem.importers import (
 from langchain_threadmem.importers.chats import Chats
 from langchain_threadmem.importers.flat import PROGRAMS
 from langchain_threadmem.importers.inputs import InputFile, Inputs, Paths
-from langchain_threadmem.importers.others import other_file
+from langchain_threadmem.importers.others import other_database, other_file
 from langchain_threadmem.importers.source import FAULTS, Source
 
 _ITEMS = 20
@@ -267,7 +267,7 @@ class Plan:
         finally:
             source.close()
         if found is None:
-            other = other_file(file.path.name, source.beginning, values)
+            other = other_database(source.tables) or other_file(file.path.name, source.beginning, values)
             if other is None and file.is_given:
                 raise _unknown(file.label)
             if other is not None:

@@ -19,11 +19,11 @@ from langchain_threadmem.engine.flow import Call, Flow, Sql
 from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import InputError, ThreadMemError
 from langchain_threadmem.importers import queries
-from langchain_threadmem.importers.chats import Bad, Chat, Entry, ordered, threads, tip_shown
+from langchain_threadmem.importers.chats import Bad, Chat, Chats, Entry, ordered, threads, tip_shown
 from langchain_threadmem.importers.inputs import Paths
 from langchain_threadmem.importers.joining import with_stored_ids
 from langchain_threadmem.importers.queries import Added, Imported, NewNode, NewNodes, Stored
-from langchain_threadmem.importers.source import Source
+from langchain_threadmem.importers.source import FAULTS, Source, problem_of
 from langchain_threadmem.messages.codec import encode
 from langchain_threadmem.messages.ids import LONGEST_ID, name_of
 from langchain_threadmem.messages.records import reason
@@ -279,7 +279,7 @@ class _Reader:
             self._bad = 0
             self._source = source = self._plan.open(recognised)
             try:
-                for one in recognised.format.chats(source):
+                for one in _readable(recognised.format.chats(source)):
                     if isinstance(one, Bad):
                         yield one
                         continue
@@ -296,6 +296,16 @@ class _Reader:
         if self._branches:
             yield _WRITTEN
         yield from self._branches
+
+
+def _readable(chats: Chats) -> Chats:
+    """The conversations of a file; a file with values of other types than those of its format is bad."""
+    try:
+        yield from chats
+    except ThreadMemError:
+        raise
+    except FAULTS as error:
+        yield Bad(problem_of(error, "the file"))
 
 
 def _is_foreign(bad: int, source: Source) -> bool:
