@@ -137,7 +137,11 @@ class Inputs:
 
     Raises:
         InputError: A path is no path.
-        PersistenceError: A file or an archive cannot be read.
+        PersistenceError: A given file or archive cannot be read.
+
+    Attributes:
+        files: The files.
+        unreadable: The paths of archives in folders and archives that cannot be read.
     """
 
     def __init__(self, paths: Paths) -> None:
@@ -146,6 +150,7 @@ class Inputs:
             raise InputError("there is no file to import; pass the path of an export")
         self._stack = ExitStack()
         self._temporary: Path | None = None
+        self.unreadable: list[str] = []
         try:
             self.files = [file for path in given for file in self._files_at(path_of(path))]
         except BaseException:
@@ -224,7 +229,12 @@ class Inputs:
         elif depth == _DEEPEST:
             raise PersistenceError(f"{file.label!r} is an archive in {depth} archives; extract it first")
         else:
-            yield from self._members(file, depth)
+            try:
+                yield from self._members(file, depth)
+            except PersistenceError:
+                if file.is_given:
+                    raise
+                self.unreadable.append(file.label)
 
     def _members(self, file: InputFile, depth: int) -> Iterator[InputFile]:
         stream: IO[bytes] = file.open()

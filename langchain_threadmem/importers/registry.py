@@ -220,6 +220,7 @@ class Plan:
         self.ignored: list[str] = []
         self.shared: dict[str, dict[str, Any]] = {format.name: {} for format in FORMATS}
         advice: dict[str, None] = {}
+        self.ignored += self.inputs.unreadable
         try:
             for file in self.inputs.files:
                 found = self._recognise(file, name, advice)
@@ -272,7 +273,7 @@ class Plan:
                 raise _unknown(file.label)
             if other is not None:
                 advice[f"{file.label!r} has {other}"] = None
-            else:
+            elif source.beginning or source.is_database:  # A picture without a suffix is no chat.
                 self.ignored.append(file.label)
         return found
 

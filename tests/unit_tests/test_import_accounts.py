@@ -114,6 +114,24 @@ def test_files_folders_and_archives_are_one_import(
     assert sorted(system.conversations()) == ["g1", "g2", "k1", "k2"]
 
 
+def test_the_command_takes_several_files_and_lists_those_without_chats(
+    tmp_path: Path, file: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "notes.txt").write_text("Buy tea.")
+    (tmp_path / "folder" / "picture").write_bytes(b"\x89PNG\r\n\x1a\n\0\0")
+    (tmp_path / "folder" / "damaged.zip").write_bytes(b"PK\x03\x04 damaged")
+    file([chatgpt(*TEA)], "folder/conversations.json")
+    other = file([claude("Hi")], "claude.json")
+    command = ["import", str(other), str(tmp_path / "folder"), "--into", str(tmp_path / "memory.db")]
+    assert main(command) == 0
+    out = capsys.readouterr().out
+    assert "claude, chatgpt: 2 conversations, 2 of them new; 3 messages, 3 of them new" in out
+    assert "2 files without chats" in out
+    assert "notes.txt" in out
+    assert "damaged.zip" in out
+
+
 def test_an_archive_that_was_split_into_pieces_is_joined(system: MemorySystem, tmp_path: Path) -> None:
     data = archive(tmp_path / "whole.zip", conversations_dot_json=[claude("Hi", "Hello")]).read_bytes()
     for number in range(3):
