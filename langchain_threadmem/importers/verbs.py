@@ -348,14 +348,16 @@ def _nodes_of(one: _Read, found: Stored, write: Writer) -> NewNodes | None:
     """The new nodes of a conversation, or `None` if neither its messages nor its profile are new."""
     chat, ids = one.chat, found.ids
     is_branch = found.profile is not None and found.name in chat.branch_of
-    imported = Imported(chat.title, chat.archived is not None, chat.tip, queries.hash_of(chat.ids))
+    is_piece = chat.goes_on or chat.is_part
+    ids_read = "" if is_piece else queries.hash_of(chat.ids)
+    imported = Imported(chat.title, chat.archived is not None, chat.tip, ids_read)
     profile = Profile(chat.title, {queries.SOURCE: one.format, **chat.metadata}, chat.archived)
     if all(id in ids for id in chat.ids) and (
         is_branch or not chat.ids or _is_known(found, imported, profile)
     ):
         return None
     name_of("the name of a conversation", found.name)
-    is_part = is_branch or chat.goes_on or chat.is_part
+    is_part = is_branch or is_piece
     if ids and not is_part and not any(id in ids for id in chat.ids):
         raise InputError(queries.another(chat.where, chat.name))
     entries = ordered(chat, one.time)
