@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from langchain_threadmem.importers.chats import text_or_none
-from langchain_threadmem.importers.parts import Call, File, Other, Part, Reasoning, Result
+from langchain_threadmem.importers.parts import File, Other, Part, Reasoning, Result, ToolUse
 
 Block = Mapping[str, Any]
 
@@ -155,7 +155,7 @@ def _call(block: Block) -> Iterator[Part]:
     names = ("input", "arguments", "args", "parameters", "action")
     arguments = next((both[name] for name in names if both.get(name) is not None), None)
     name = _first(both, "name", "toolName", "tool_name") or str(block.get("type"))
-    yield Call(name, arguments, id)
+    yield ToolUse(name, arguments, id)
     for field in ("output", "result", "error"):
         if both.get(field) is not None:
             yield Result(both[field], id, name, field == "error")
@@ -185,7 +185,7 @@ def _nothing(block: Block) -> Iterator[Part]:
 
 def _function_call(block: Block) -> Iterator[Part]:
     call = block["functionCall"]
-    yield Call(str(call.get("name")), call.get("args"), text_or_none(call.get("id")))
+    yield ToolUse(str(call.get("name")), call.get("args"), text_or_none(call.get("id")))
 
 
 def _function_response(block: Block) -> Iterator[Part]:

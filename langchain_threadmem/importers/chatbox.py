@@ -11,7 +11,7 @@ from typing import Any
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.importers.blocks import files_of, parts_of
 from langchain_threadmem.importers.chats import Bad, Chat, Chats, chat_of, kept, seconds, text_or_none
-from langchain_threadmem.importers.parts import ASSISTANT, Call, Part, Result, Said, entries_of
+from langchain_threadmem.importers.parts import ASSISTANT, Part, Result, Said, ToolUse, entries_of
 from langchain_threadmem.importers.source import FAULTS, Source, problem_of
 from langchain_threadmem.messages.records import as_list, as_object
 
@@ -129,7 +129,7 @@ def _parts(parts: list[Any]) -> Iterator[Part]:
         kind = part.get("type") if isinstance(part, dict) else None
         if kind == "tool-call":
             id, name = text_or_none(part.get("toolCallId")), str(part.get("toolName"))
-            yield Call(name, part.get("args"), id)
+            yield ToolUse(name, part.get("args"), id)
             if part.get("result") is not None:
                 yield Result(part["result"], id, name, part.get("state") == "error")
         elif kind == "info":

@@ -23,13 +23,13 @@ from langchain_threadmem.importers.parts import (
     ASSISTANT,
     TOOL,
     USER,
-    Call,
     File,
     Other,
     Part,
     Reasoning,
     Result,
     Said,
+    ToolUse,
     arguments_of,
     entries_of,
 )
@@ -265,7 +265,7 @@ class _Reader:
         elif call is not None:
             arguments = "\n\n".join(part for part in parts if isinstance(part, str))
             others = [part for part in parts if not isinstance(part, str)]
-            parts = [*others, *_canvas(arguments), Call(str(message.get("recipient")), arguments, call)]
+            parts = [*others, *_canvas(arguments), ToolUse(str(message.get("recipient")), arguments, call)]
         elif not parts:
             parts = _instructions(metadata)
         if sources := _found(metadata):

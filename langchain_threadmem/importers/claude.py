@@ -17,13 +17,13 @@ from langchain_threadmem.importers.chats import Chat, Chats, chat_of, seconds, t
 from langchain_threadmem.importers.parts import (
     ASSISTANT,
     USER,
-    Call,
     File,
     Other,
     Part,
     Reasoning,
     Result,
     Said,
+    ToolUse,
     entries_of,
 )
 from langchain_threadmem.importers.source import Source, chats_of_items
@@ -148,12 +148,12 @@ def _of_block(block: Record, extra: Record) -> Iterator[Part]:
         summary = "\n".join(text for text in summaries if isinstance(text, str))
         yield Reasoning(str(block.get("thinking") or block.get("text") or ""), summary)
     elif kind == "tool_use":
-        yield Call(str(block.get("name")), block.get("input"), text_or_none(block.get("id")))
+        yield ToolUse(str(block.get("name")), block.get("input"), text_or_none(block.get("id")))
     elif kind == "tool_result":
         yield _result(block)
     elif kind == "tool_call" and isinstance(call := block.get("toolCall"), dict):
         id = text_or_none(call.get("id"))
-        yield Call(str(call.get("name")), call.get("input"), id)
+        yield ToolUse(str(call.get("name")), call.get("input"), id)
         if call.get("output") is not None:
             yield Result(call["output"], id, text_or_none(call.get("name")), bool(call.get("isError")))
     elif isinstance(block.get("text"), str) and block["text"].strip():

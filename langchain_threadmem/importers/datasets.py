@@ -27,10 +27,10 @@ from langchain_threadmem.importers.parts import (
     SYSTEM,
     TOOL,
     USER,
-    Call,
     Part,
     Result,
     Said,
+    ToolUse,
     arguments_of,
     entries_of,
 )
@@ -194,8 +194,8 @@ def _parts(sender: str, role: str, value: Any) -> list[Part]:
     if sender == "function_call":
         call = arguments_of(value)
         if isinstance(call.get("name"), str):
-            return [Call(call["name"], call.get("arguments", call.get("parameters")))]
-        return [Call("function", call)]
+            return [ToolUse(call["name"], call.get("arguments", call.get("parameters")))]
+        return [ToolUse("function", call)]
     return [Result(value)] if role == TOOL else parts_of(value)
 
 

@@ -34,12 +34,12 @@ from langchain_threadmem.importers.parts import (
     SYSTEM,
     TOOL,
     USER,
-    Call,
     Other,
     Part,
     Reasoning,
     Result,
     Said,
+    ToolUse,
     entries_of,
 )
 from langchain_threadmem.importers.source import FAULTS, Source, problem_of
@@ -303,7 +303,7 @@ def _parts_of_big_agi(message: Record) -> Iterator[Part]:
         elif kind == "tool_invocation":
             call = part.get("invocation") or {}
             name = text_or_none(call.get("name")) or str(call.get("type"))
-            yield Call(name, call.get("args") or call.get("code"), text_or_none(part.get("id")))
+            yield ToolUse(name, call.get("args") or call.get("code"), text_or_none(part.get("id")))
         elif kind == "tool_response":
             response = part.get("response") or {}
             yield Result(
@@ -420,7 +420,7 @@ def _parts_of_ai(message: Record) -> Iterator[Part]:
         if kind == "dynamic-tool" or kind.startswith("tool-"):
             name = text_or_none(part.get("toolName")) or kind.removeprefix("tool-")
             id = text_or_none(part.get("toolCallId"))
-            yield Call(name, part.get("input", part.get("args")), id)
+            yield ToolUse(name, part.get("input", part.get("args")), id)
             failed = part.get("errorText")
             output = part.get("output", part.get("result"))
             if failed is not None or output is not None:
@@ -492,7 +492,7 @@ def _parts_of_cherry(message: Record) -> Iterator[Part]:
             yield Reasoning(str(content or ""))
         elif kind == "tool":
             id = text_or_none(block.get("toolId"))
-            yield Call(text_or_none(block.get("toolName")) or "tool", block.get("arguments"), id)
+            yield ToolUse(text_or_none(block.get("toolName")) or "tool", block.get("arguments"), id)
             if content is not None:
                 yield Result(content, id, text_or_none(block.get("toolName")))
         elif kind in ("file", "image", "video"):
@@ -562,7 +562,7 @@ def _parts_of_llamaindex(message: Record) -> Iterator[Part]:
         kind = block.get("block_type")
         if kind == "tool_call":
             id = text_or_none(block.get("tool_call_id"))
-            yield Call(str(block.get("tool_name")), block.get("tool_kwargs"), id)
+            yield ToolUse(str(block.get("tool_name")), block.get("tool_kwargs"), id)
         else:
             yield from parts_of({**block, "type": kind})
     for call in extra.get("tool_calls") or ():
@@ -594,7 +594,7 @@ def _parts_of_kernel(message: Record) -> Iterator[Part]:
         id = text_or_none(item.get("id") or item.get("Id") or item.get("call_id") or item.get("CallId"))
         name = text_or_none(item.get("name") or item.get("FunctionName"))
         if kind in ("function_call", "functioncall"):
-            yield Call(name or "tool", item.get("arguments", item.get("Arguments")), id)
+            yield ToolUse(name or "tool", item.get("arguments", item.get("Arguments")), id)
         elif kind in ("function_result", "functionresult"):
             id = text_or_none(item.get("CallId")) or id
             yield Result(item.get("result", item.get("Result")), id, name)
@@ -658,7 +658,7 @@ def _parts_of_autogen(message: Record) -> Iterator[Part]:
             id, name = text_or_none(one["call_id"]), text_or_none(one.get("name"))
             yield Result(one.get("content"), id, name, bool(one.get("is_error")))
         elif isinstance(one, dict) and "arguments" in one:
-            yield Call(str(one.get("name")), one["arguments"], text_or_none(one.get("id")))
+            yield ToolUse(str(one.get("name")), one["arguments"], text_or_none(one.get("id")))
         elif isinstance(one, dict) and "data" in one:
             yield file_of({**one, "type": "image"})
         else:
@@ -695,7 +695,7 @@ def _parts_of_haystack(message: Record) -> Iterator[Part]:
     content = message.get("content")
     for one in content if content is not None else message.get("_content") or ():
         if isinstance(call := one.get("tool_call"), dict):
-            yield Call(str(call.get("tool_name")), call.get("arguments"), text_or_none(call.get("id")))
+            yield ToolUse(str(call.get("tool_name")), call.get("arguments"), text_or_none(call.get("id")))
         elif isinstance(result := one.get("tool_call_result"), dict):
             origin = result.get("origin") or {}
             id, name = text_or_none(origin.get("id")), text_or_none(origin.get("tool_name"))

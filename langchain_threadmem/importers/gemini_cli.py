@@ -15,11 +15,11 @@ from langchain_threadmem.importers.parts import (
     ASSISTANT,
     SYSTEM,
     USER,
-    Call,
     Part,
     Reasoning,
     Result,
     Said,
+    ToolUse,
     entries_of,
 )
 from langchain_threadmem.importers.source import FAULTS, Source, problem_of
@@ -142,7 +142,7 @@ def _parts(message: Line) -> Iterator[Part]:
             yield Reasoning("\n".join(line for line in lines if line))
     for call in message.get("toolCalls") or ():
         id, name = text_or_none(call.get("id")), text_or_none(call.get("name")) or "tool"
-        yield Call(name, call.get("args"), id)
+        yield ToolUse(name, call.get("args"), id)
         outputs = [part for part in parts_of(call.get("result")) if isinstance(part, Result | str)]
         if outputs:
             output = [part.output if isinstance(part, Result) else part for part in outputs]

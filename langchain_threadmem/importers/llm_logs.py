@@ -17,13 +17,13 @@ from langchain_threadmem.importers.parts import (
     ASSISTANT,
     SYSTEM,
     USER,
-    Call,
     File,
     Other,
     Part,
     Reasoning,
     Result,
     Said,
+    ToolUse,
     entries_of,
 )
 from langchain_threadmem.importers.source import FAULTS, Source, problem_of
@@ -194,7 +194,7 @@ def _parts_of(source: Source, hash: str, position: str) -> Iterator[Part]:
             if text:
                 yield Reasoning(text)
         elif kind == "tool_call":
-            yield Call(str(tool or payload.get("name")), payload.get("arguments"), id)
+            yield ToolUse(str(tool or payload.get("name")), payload.get("arguments"), id)
         elif kind == "tool_result":
             failed = payload.get("exception")
             yield Result(payload.get("output") or failed, id, text_or_none(tool), failed is not None)
@@ -274,7 +274,7 @@ def _older_messages(source: Source, conversation: str, position: str) -> Iterato
             yield Said(f"{id}-prompt", previous, USER, question, written)
             previous = f"{id}-prompt"
         calls = [
-            Call(str(name), arguments, text_or_none(call))
+            ToolUse(str(name), arguments, text_or_none(call))
             for name, arguments, call in _rows_of(
                 source, "tool_calls", ("name", "arguments", "tool_call_id"), id
             )

@@ -16,11 +16,11 @@ from langchain_threadmem.importers.parts import (
     ASSISTANT,
     SYSTEM,
     USER,
-    Call,
     Other,
     Part,
     Reasoning,
     Said,
+    ToolUse,
     entries_of,
 )
 from langchain_threadmem.importers.source import Source, chats_of_items
@@ -119,7 +119,9 @@ def _content(blocks: Any) -> Iterator[Part]:
         if kind in ("toolCallRequest", "tool_call_request"):
             id = text_or_none(block.get("toolCallRequestId")) or text_or_none(block.get("callId"))
             arguments = block.get("parameters", block.get("arguments"))
-            yield Call(str(block.get("name")), arguments, id or text_or_none(str(block.get("callId") or "")))
+            yield ToolUse(
+                str(block.get("name")), arguments, id or text_or_none(str(block.get("callId") or ""))
+            )
         elif kind in ("toolCallResult", "tool_call_result"):
             id = block.get("toolCallRequestId") or block.get("toolCallId") or block.get("callId")
             yield from parts_of({**block, "type": "tool_result", "id": None if id is None else str(id)})

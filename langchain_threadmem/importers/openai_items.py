@@ -29,12 +29,12 @@ from langchain_threadmem.importers.parts import (
     SYSTEM,
     TOOL,
     USER,
-    Call,
     File,
     Other,
     Part,
     Result,
     Said,
+    ToolUse,
     entries_of,
 )
 from langchain_threadmem.importers.source import FAULTS, Source, problem_of
@@ -260,17 +260,17 @@ def _parts(item: dict[str, Any]) -> Iterator[Part]:
     elif kind in _CALLS:
         names = ("arguments", "input", "action", "operation")
         arguments = next((item[name] for name in names if item.get(name) is not None), None)
-        yield Call(text_or_none(item.get("name")) or str(kind).removesuffix("_call"), arguments, id)
+        yield ToolUse(text_or_none(item.get("name")) or str(kind).removesuffix("_call"), arguments, id)
     elif kind in _OUTPUTS:
         yield Result(item.get("output"), id, text_or_none(item.get("name")))
     elif kind == "reasoning":
         yield from parts_of(item)
     elif kind == "mcp_call":
-        yield Call(str(item.get("name")), item.get("arguments"), id)
+        yield ToolUse(str(item.get("name")), item.get("arguments"), id)
         if item.get("output") is not None or item.get("error") is not None:
             yield Result(item.get("output") or item.get("error"), id, None, item.get("error") is not None)
     elif kind == "code_interpreter_call":
-        yield Call("code_interpreter", {"code": item.get("code")}, id)
+        yield ToolUse("code_interpreter", {"code": item.get("code")}, id)
         outputs = [one.get("logs") or one for one in item.get("outputs") or () if isinstance(one, dict)]
         if outputs:
             yield Result(outputs, id, "code_interpreter")

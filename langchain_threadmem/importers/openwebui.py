@@ -30,11 +30,11 @@ from langchain_threadmem.importers.openai_items import parts_of_items
 from langchain_threadmem.importers.parts import (
     ASSISTANT,
     USER,
-    Call,
     Part,
     Reasoning,
     Result,
     Said,
+    ToolUse,
     entries_of,
 )
 from langchain_threadmem.importers.source import FAULTS, Source, chats_of_items, problem_of
@@ -180,7 +180,7 @@ def _step(kind: str, attributes: Mapping[str, str], body: str) -> Iterator[Part]
         yield Reasoning("\n".join(line.removeprefix(">").removeprefix(" ") for line in lines).strip())
     elif kind == "code_interpreter":
         found = _FENCE.search(body)
-        yield Call(
+        yield ToolUse(
             "code_interpreter", {"code": found[1] if found else html.unescape(body)}, attributes.get("id")
         )
         if "output" in attributes:
@@ -191,7 +191,7 @@ def _step(kind: str, attributes: Mapping[str, str], body: str) -> Iterator[Part]
         yield from parts_of([{**one, "type": "tool_result"} for one in results if isinstance(one, dict)])
     else:
         name, id = attributes.get("name", "tool"), attributes.get("id")
-        yield Call(name, _value(attributes.get("arguments", "")), id)
+        yield ToolUse(name, _value(attributes.get("arguments", "")), id)
         result = attributes.get("result") or html.unescape(body)
         if result or attributes.get("done") == "true":
             fenced = _FENCE.fullmatch(result)

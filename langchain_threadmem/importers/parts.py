@@ -47,7 +47,7 @@ class Reasoning(NamedTuple):
     summary: str = ""
 
 
-class Call(NamedTuple):
+class ToolUse(NamedTuple):
     """A tool call; without an id it is answered by the next result with its name."""
 
     name: str
@@ -89,7 +89,7 @@ class Other(NamedTuple):
     value: Any
 
 
-Part = str | Reasoning | Call | Result | File | Other
+Part = str | Reasoning | ToolUse | Result | File | Other
 
 
 @dataclass(slots=True)
@@ -133,7 +133,7 @@ def entries_of(said: Sequence[Said]) -> list[Entry]:
         said: The records; a result after its call.
 
     Example:
-        >>> answer = [Call("add", {"a": 1}, "c1"), Result("2", "c1"), "It is 2."]
+        >>> answer = [ToolUse("add", {"a": 1}, "c1"), Result("2", "c1"), "It is 2."]
         >>> question = Said("m1", None, "user", ["1 + 1?"])
         >>> entries = entries_of([question, Said("m2", "m1", "assistant", answer)])
         >>> [(entry.key, entry.parent, entry.make().type) for entry in entries]
@@ -229,7 +229,7 @@ class _Round(NamedTuple):
     """
 
     parts: Sequence[Part] = ()
-    calls: Mapping[str, Call] = {}
+    calls: Mapping[str, ToolUse] = {}
     result: tuple[str, Sequence[Result]] | None = None
     is_orphan: bool = False
     name: str | None = None
@@ -293,7 +293,7 @@ class _Round(NamedTuple):
             "open_calls": [
                 {"name": part.name, "args": arguments_of(part.arguments)}
                 for part in self.parts
-                if isinstance(part, Call)
+                if isinstance(part, ToolUse)
             ],
         }
         return separator.join(texts), {name: value for name, value in others.items() if value}
@@ -367,7 +367,7 @@ class _Tools:
         self._names: dict[_Place, str] = {}
         self._used: set[str] = set()
         latest: dict[str, _Place] = {}
-        unnamed: list[tuple[_Place, Call]] = []
+        unnamed: list[tuple[_Place, ToolUse]] = []
         for number, one in enumerate(said):
             if one.is_aside:
                 continue
@@ -375,7 +375,7 @@ class _Tools:
                 if isinstance(part, str):
                     continue
                 place = (number, index)
-                if isinstance(part, Call) and one.role == ASSISTANT:
+                if isinstance(part, ToolUse) and one.role == ASSISTANT:
                     if part.id is None:
                         unnamed.append((place, part))
                     else:
@@ -389,7 +389,7 @@ class _Tools:
         if call not in self.ids:
             number, index = call
             part, key = said[number].parts[index], said[number].key
-            assert isinstance(part, Call)
+            assert isinstance(part, ToolUse)
             id = named_id(part.id or f"{key}-call-{index}") or ""
             if id in self._used:  # Servers number the calls of each answer: call_0.
                 id = named_id(f"{key} {index} {part.id}") or ""
@@ -404,7 +404,7 @@ class _Tools:
             return [_Round(one.parts)]
         rounds: list[_Round] = []
         content: list[Part] = []
-        calls: dict[str, Call] = {}
+        calls: dict[str, ToolUse] = {}
         results: list[_Round] = []
         later: list[Part] = []
 
@@ -417,7 +417,7 @@ class _Tools:
 
         for index, part in enumerate(one.parts):
             place = (number, index)
-            if place in self.ids and isinstance(part, Call):
+            if place in self.ids and isinstance(part, ToolUse):
                 if results and len(results) >= len(calls):
                     flush()
                 calls[self.ids[place]] = part
@@ -442,7 +442,7 @@ class _Tools:
         return _Round(result=(self.ids[call], [part]), is_orphan=True)
 
 
-def _next(unnamed: list[tuple[_Place, Call]], result: Result) -> _Place | None:
+def _next(unnamed: list[tuple[_Place, ToolUse]], result: Result) -> _Place | None:
     """The first open call without an id for a result without an id; a call of its name, if there is one."""
     named = (n for n, (_, call) in enumerate(unnamed) if result.name in (None, call.name))
     n = next(named, 0 if unnamed else None)

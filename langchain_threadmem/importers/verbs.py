@@ -103,7 +103,9 @@ def import_file(
         while True:
             batch = yield from Call(reader.next_batch)
             chats = [(one.chat, one.format) for one in batch.chats]
-            stored = yield from Sql(partial(queries.stored, owner=runtime.owner, chats=chats))
+            # Not in a transaction of a reader, whose mapping of the database file would fill the memory.
+            lookup = partial(queries.stored, owner=runtime.owner, chats=chats)
+            stored = yield from Sql(lookup, write=True)
             yield from _join(runtime, batch, stored)
             new_nodes = yield from Call(partial(_new_nodes, batch, stored, runtime.parts.write, skip_bad))
             added = Added(0, 0)

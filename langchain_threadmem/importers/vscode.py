@@ -26,12 +26,12 @@ from langchain_threadmem.importers.chats import (
 from langchain_threadmem.importers.parts import (
     ASSISTANT,
     USER,
-    Call,
     Other,
     Part,
     Reasoning,
     Result,
     Said,
+    ToolUse,
     entries_of,
 )
 from langchain_threadmem.importers.source import FAULTS, Source, problem_of
@@ -229,7 +229,7 @@ def _tool(part: Record) -> Iterator[Part]:
         yield Other(part)
         return
     id, name = text_or_none(part.get("toolCallId")), text_or_none(part.get("toolId")) or "tool"
-    yield Call(name, details.get("input"), id)
+    yield ToolUse(name, details.get("input"), id)
     texts = (
         [one.get("value") if isinstance(one, dict) else one for one in output]
         if isinstance(output, list)
