@@ -5,6 +5,8 @@ Most files are synthetic, in the shapes that the importers name; openai-agents 0
 
 from __future__ import annotations
 
+import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -520,13 +522,17 @@ active 4
 
 
 @pytest.mark.parametrize("folder", TREES)
-def test_a_rarer_shape_becomes_the_tree_that_its_format_describes(folder: str) -> None:
+def test_a_rarer_shape_becomes_the_tree_that_its_format_describes(folder: str, tmp_path: Path) -> None:
     format, trees = TREES[folder]
+    files = tmp_path / folder
+    shutil.copytree(DATA / folder, files)
+    for path in files.rglob("*"):  # Messages without times have the time of their file.
+        os.utime(path, (1_790_000_000, 1_790_000_000))
     with MemorySystem(embeddings=False) as system:
-        report = system.import_file(DATA / folder)
+        report = system.import_file(files)
         assert (report.format, report.skipped, report.ignored) == (format, 0, ())
         assert {name: tree_of(system, name) for name in system.conversations()} == trees
-        again = system.import_file(DATA / folder)
+        again = system.import_file(files)
         assert (again.new_conversations, again.new_messages) == (0, 0)
         for name in trees:
             for thread in system.conversation(name).threads():
