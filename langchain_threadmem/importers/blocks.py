@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from langchain_threadmem.importers.chats import text_or_none
-from langchain_threadmem.importers.parts import File, Other, Part, Reasoning, Result, ToolUse
+from langchain_threadmem.importers.said import File, Other, Part, Reasoning, Result, ToolUse
 
 Block = Mapping[str, Any]
 

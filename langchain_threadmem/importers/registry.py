@@ -7,43 +7,73 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from langchain_threadmem.errors import InputError, PersistenceError
-from langchain_threadmem.importers import (
-    agents_sdk,
+from langchain_threadmem.importers.apps import (
     ai_studio,
-    aider,
+    big_agi,
     chatbox,
     chatgpt,
+    cherry,
     claude,
-    claude_code,
-    codex,
-    datasets,
     deepseek,
-    gemini_cli,
     grok,
     huggingchat,
-    langgraph_history,
+    jan,
     librechat,
-    llamabot,
-    llm_logs,
     lm_studio,
+    mistral,
+    nextchat,
+    openwebui,
+    takeout,
+    typingmind,
+)
+from langchain_threadmem.importers.chats import Chats
+from langchain_threadmem.importers.coding import (
+    aider,
+    claude_code,
+    cline,
+    codex,
+    continue_dev,
+    gemini_cli,
+    llm_logs,
+    vscode,
+)
+from langchain_threadmem.importers.datasets import oasst, sharegpt, ultrachat
+from langchain_threadmem.importers.groups import discord, sillytavern, slack, telegram, whatsapp_chat
+from langchain_threadmem.importers.libraries import (
+    agents_sdk,
+    ai_sdk,
+    autogen,
+    haystack,
+    langgraph_history,
+    llamabot,
+    llamaindex,
     memforest,
     message_lists,
     openai_items,
-    openwebui,
-    people,
-    sillytavern,
+    semantic_kernel,
     sql_history,
-    takeout,
-    vscode,
 )
-from langchain_threadmem.importers.chats import Chats
-from langchain_threadmem.importers.flat import PROGRAMS
-from langchain_threadmem.importers.inputs import InputFile, Inputs, Paths
 from langchain_threadmem.importers.others import other_database, other_file
+from langchain_threadmem.importers.paths import InputFile, Inputs, Paths
 from langchain_threadmem.importers.source import FAULTS, Source
 
 _ITEMS = 20
 """The number of items of a file from which its format is detected."""
+_PROGRAMS = (
+    nextchat.PROGRAM,
+    big_agi.PROGRAM,
+    jan.PROGRAM,
+    typingmind.PROGRAM,
+    continue_dev.PROGRAM,
+    cherry.PROGRAM,
+    llamaindex.PROGRAM,
+    semantic_kernel.PROGRAM,
+    autogen.PROGRAM,
+    haystack.PROGRAM,
+    mistral.PROGRAM,
+    ai_sdk.PROGRAM,
+    cline.PROGRAM,
+)
 
 
 class Format(NamedTuple):
@@ -140,21 +170,21 @@ FORMATS = (
     Format("sillytavern", "a chat of SillyTavern", sillytavern.chats, is_log=sillytavern.is_log),
     Format("lm_studio", "a conversation of LM Studio", lm_studio.chats, lm_studio.is_item),
     Format("chatbox", "Chatbox's export", chatbox.chats, chatbox.is_item),
-    Format("oasst", "trees or messages of Open Assistant", datasets.oasst_chats, datasets.is_oasst),
-    Format("sharegpt", "conversations of ShareGPT", datasets.sharegpt_chats, datasets.is_sharegpt),
-    Format("ultrachat", "conversations of UltraChat", datasets.ultrachat_chats, datasets.is_ultrachat),
+    Format("oasst", "trees or messages of Open Assistant", oasst.chats, oasst.is_item),
+    Format("sharegpt", "conversations of ShareGPT", sharegpt.chats, sharegpt.is_item),
+    Format("ultrachat", "conversations of UltraChat", ultrachat.chats, ultrachat.is_item),
     Format("huggingchat", "conversations.json of HuggingChat", huggingchat.chats, huggingchat.is_item),
     Format("gemini_cli", "a session of Gemini CLI", gemini_cli.chats, is_log=gemini_cli.is_log),
     Format("vscode", "a chat session of VS Code", vscode.chats, is_log=vscode.is_log),
     Format(
         "langgraph", "the history of a LangGraph thread", langgraph_history.chats, langgraph_history.is_item
     ),
-    Format("discord", "a channel of DiscordChatExporter", people.discord_chats, people.is_discord),
-    Format("telegram", "result.json of Telegram", people.telegram_chats, people.is_telegram),
-    Format("slack", "the folder of Slack's export", people.slack_chats, people.is_slack),
-    Format("whatsapp_chat", "a chat of WhatsApp as text", people.whatsapp_chats, is_text=people.is_whatsapp),
+    Format("discord", "a channel of DiscordChatExporter", discord.chats, discord.is_item),
+    Format("telegram", "result.json of Telegram", telegram.chats, telegram.is_item),
+    Format("slack", "the folder of Slack's export", slack.chats, slack.is_item),
+    Format("whatsapp_chat", "a chat of WhatsApp as text", whatsapp_chat.chats, is_text=whatsapp_chat.is_text),
     Format("aider", ".aider.chat.history.md", aider.chats, is_text=aider.is_text),
-    *(Format(one.name, one.contents, one.chats, one.fits) for one in PROGRAMS),
+    *(Format(one.name, one.contents, one.chats, one.fits) for one in _PROGRAMS),
     Format("langchain", "LangChain's messages_to_dict", message_lists.chats, message_lists.is_langchain_item),
     Format(
         "llamabot", "a document with nodes, of llamabot or ChatMemory.save", llamabot.chats, llamabot.is_item

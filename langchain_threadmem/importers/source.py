@@ -13,8 +13,8 @@ from typing import Any, BinaryIO
 
 from langchain_threadmem.errors import InputError, PersistenceError
 from langchain_threadmem.importers.chats import Bad, Chat, Chats
-from langchain_threadmem.importers.inputs import UNREADABLE, InputFile, Inputs, unreadable
 from langchain_threadmem.importers.json_items import Item, items_of, object_of
+from langchain_threadmem.importers.paths import UNREADABLE, InputFile, Inputs, unreadable
 from langchain_threadmem.messages.records import reason
 
 _SQLITE = b"SQLite format 3\0"

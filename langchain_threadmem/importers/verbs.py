@@ -20,8 +20,8 @@ from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import InputError, ThreadMemError
 from langchain_threadmem.importers import queries
 from langchain_threadmem.importers.chats import Bad, Chat, Chats, Entry, ordered, threads, tip_shown
-from langchain_threadmem.importers.inputs import Paths
 from langchain_threadmem.importers.joining import with_stored_ids
+from langchain_threadmem.importers.paths import Paths
 from langchain_threadmem.importers.queries import Added, Imported, NewNode, NewNodes, Stored
 from langchain_threadmem.importers.source import FAULTS, Source, problem_of
 from langchain_threadmem.messages.codec import encode

@@ -20,6 +20,8 @@ DIFFERENT = {
     "conversation",  # threads: with a selector; tree: name and tree
     "convert",  # messages: values to messages; transfer: the command
     "graph",  # integrations: LangGraph; tree: algorithms
+    "librechat",  # export: written; importers: read
+    "openwebui",  # export: written; importers: read
     "quoting",  # messages: one text; recall: a block of hits
     "rows",  # transfer: rows of a memory; tree: rows of nodes
     "store",  # filters: the dialect of the store; integrations: the class

@@ -1,0 +1,1 @@
+"""Importers of coding agents and command lines."""

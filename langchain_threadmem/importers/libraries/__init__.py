@@ -1,0 +1,1 @@
+"""Importers of libraries and services for developers."""
