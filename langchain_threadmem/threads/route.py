@@ -322,7 +322,8 @@ def _past(
     hidden = run_lineage.unseen(conn, tree, lineage.thread, since)
     last = None if end is None else nodes.by_message(conn, tree, end)
     tip = _tip_before(conn, tree, head, new)
-    return since, Past(hidden, tip, None if last is None else last.seq, before, read_in)
+    open_until = since if lineage.rewound else None
+    return since, Past(hidden, tip, None if last is None else last.seq, before, read_in, open_until)
 
 
 def _revive(conversation: ThreadedConversation, given: Sequence[BaseMessage]) -> Flow[None]:

@@ -156,9 +156,7 @@ def test_an_awaited_selector_may_look_at_the_tree_too(system: MemorySystem) -> N
     assert asyncio.run(talk()) == 4
 
 
-def test_open_tool_calls_questions_and_superseded_answers_are_no_turn_ends(
-    system: MemorySystem, verbs: Wrap
-) -> None:
+def test_turn_ends_are_answers_and_questions_without_an_answer(system: MemorySystem, verbs: Wrap) -> None:
     seen: list[list[int]] = []
 
     def look(tree: Any, message: Any) -> int | None:
@@ -171,7 +169,7 @@ def test_open_tool_calls_questions_and_superseded_answers_are_no_turn_ends(
     verb.append("q", "a")
     verb.regenerate(5, "better")
     verb.append("next")
-    assert seen[-1] == [6]
+    assert seen[-1] == [1, 3, 6]
 
 
 def wrong(tree: Any, message: Any) -> int | None:
