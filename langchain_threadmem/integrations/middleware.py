@@ -33,7 +33,7 @@ from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.messages.prompt import shown
 from langchain_threadmem.messages.quoting import is_made_up
-from langchain_threadmem.messages.tool_pairs import with_results
+from langchain_threadmem.messages.tool_pairs import whole_exchanges
 from langchain_threadmem.messages.windows import Window, bound, check_window
 from langchain_threadmem.recall.options import Scope
 from langchain_threadmem.recall.quoting import Recalled, recall_message
@@ -300,7 +300,7 @@ def _parts(
     changed = {message.id: message for message in request[:start] if message != stored.get(message.id)}
     earlier: Sequence[BaseMessage] = [changed.get(message.id, message) for message in thread[:-1]]
     if results:
-        earlier = with_results(earlier, results)
+        earlier = whole_exchanges([*earlier, *results])
     if any(is_made_up(message) for message in front):
         count = start - len(front)
         earlier = earlier[max(len(earlier) - count, 0) :]

@@ -27,6 +27,7 @@ from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.messages.codec import decode_stored, encode
 from langchain_threadmem.messages.prompt import newest_human, shown
 from langchain_threadmem.messages.roles import ANSWERING
+from langchain_threadmem.messages.tool_pairs import whole_exchanges
 from langchain_threadmem.messages.typed_json import Writer
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn
@@ -145,6 +146,7 @@ def route(
         view = {message.id for message in shown(earlier, spoken[newest:], conversation.window)}
         outside = {message.id for message in earlier} - view
         rewritten = [message for message in rewritten if message.id not in outside]
+    rewritten = whole_exchanges(rewritten)
     if covers:
         rewritten = yield from coverage.covered(conversation, rewritten)
     event, moved = None, list[MoveEvent]()

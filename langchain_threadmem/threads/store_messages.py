@@ -141,17 +141,19 @@ def _answer_call(conversation: ThreadedConversation, messages: Sequence[BaseMess
         ]
         return rows if all(unchanged) and rows and rows[0] and rows[-1] else []
 
-    def is_apart(rows: Sequence[NodeRow | None]) -> bool:
-        """Whether the message after the results is stored beside the last result."""
+    def is_apart(conn: Conn, rows: Sequence[NodeRow | None]) -> bool:
+        """Whether the message after the results is stored beside the last result, and not above it."""
         live = [row for row in rows if row is not None and row.state == State.LIVE]
-        return bool(rows) and len(live) == len(rows) and live[-1].parent in {row.seq for row in live[:-2]}
+        if not rows or len(live) < len(rows) or live[-1].parent not in {row.seq for row in live[:-2]}:
+            return False
+        return not nodes.contain(nodes.spans(conn, live[-2].key), live[-1].key)
 
     def write(conn: Conn) -> int:
         trees.lock(conn, tree)
         count, tip = stored(conn).count(None), trees.head(conn, tree).tip
         if count:
             lists.place(conn, tree, exchange or (), None, time.time())
-        if is_apart(rows := stored(conn)):
+        if is_apart(conn, rows := stored(conn)):
             *_, last, following = rows
             assert last is not None
             assert following is not None
@@ -160,8 +162,10 @@ def _answer_call(conversation: ThreadedConversation, messages: Sequence[BaseMess
         trees.move_tip(conn, tree, tip)
         return count
 
-    rows = yield from Sql(stored)
-    return (yield from Sql(write, write=True)) if None in rows or is_apart(rows) else 0
+    def is_new(conn: Conn) -> bool:
+        return None in (rows := stored(conn)) or is_apart(conn, rows)
+
+    return (yield from Sql(write, write=True)) if (yield from Sql(is_new)) else 0
 
 
 def repeats(conversation: ThreadedConversation, messages: Sequence[BaseMessage]) -> Flow[bool]:
