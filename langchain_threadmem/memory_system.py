@@ -19,7 +19,7 @@ from langchain_core.messages import BaseMessage
 from langchain_threadmem.catalogue import verbs as catalogue
 from langchain_threadmem.catalogue.verbs import Archived, ConversationInfo, Page
 from langchain_threadmem.chat_memory import ChatMemory, ConversationOptions
-from langchain_threadmem.common.inputs import Progress, is_whole
+from langchain_threadmem.common.inputs import Progress, check_no_class, is_whole
 from langchain_threadmem.common.usage import Usage
 from langchain_threadmem.common.workers import Background
 from langchain_threadmem.engine.flow import Flow, Sql, arun, averb, run, verb
@@ -169,6 +169,7 @@ class MemorySystem:
         self.settings = MemorySettings.of(settings)
         if summarizer is None:
             summarizer = ExtractiveSummarizer() if model is None else LLMSummarizer(model)
+        check_no_class("token_counter", token_counter)
         if not callable(token_counter):
             raise InputError(f"token_counter={token_counter!r} cannot count; pass a function text -> int")
         self.summarizer = check_summarizer(summarizer)

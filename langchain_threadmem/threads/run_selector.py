@@ -178,12 +178,13 @@ def select(
     if parent is None and conversation.single_tree:
         return selected._replace(reason="continues the active thread, the only one there may be")
     title = view.title if parent is None else ""
-    placement = Placement(view.reason, view.chances, title) if view.reason or title else None
+    usual = "starts a new thread" if parent is None else f"continues node {parent}"
+    reason = view.reason or (usual if view.chances else "")
+    placement = Placement(reason, view.chances, title) if reason or title else None
     if suggest:
         # The probabilities let `coverage` show the turns that the message may continue.
         stays = Placement(selected.reason, view.chances) if view.chances else None
         return selected if view.failed else selected._replace(preferred=parent, placement=stays)
-    usual = "starts a new thread" if parent is None else f"continues node {parent}"
     return selected._replace(parent=parent, reason=view.reason or usual, placement=placement)
 
 
