@@ -288,9 +288,12 @@ class ChatMemory:
         """Store one turn: a human message and the AI and tool messages that answer it.
 
         The node selector selects the parent of the human message; each answer is attached to the message
-        before it. A later answer is appended without a human message and is attached to the tip. A message
-        with an `id` is stored once, however often it is appended; a message without an id gets an id, and is
-        stored each time. A system message that equals the newest system message is ignored.
+        before it. A later answer is appended without a human message and is attached to the tip; a later tool
+        result is attached to its call, unless the memory is linear. A system message that equals the newest
+        system message is ignored.
+
+        A message with an `id` is stored once, however often it is appended; a message without an id gets an
+        id, and is stored each time.
 
         Args:
             human: A message in any form that LangChain accepts, or a list of messages; text is a human
@@ -510,11 +513,13 @@ class ChatMemory:
     def checkout(self, node_id: int) -> Flow[ConversationNode]:
         """Make a node the tip; the thread that ends in this node becomes the active thread.
 
+        A tool call or a result stands for its whole exchange: the last result becomes the tip.
+
         Args:
             node_id: The node.
 
         Returns:
-            The node.
+            The tip.
 
         Raises:
             NodeNotFoundError: There is no such node.

@@ -167,6 +167,8 @@ def whole_exchanges(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
         >>> [(message.type, message.content) for message in whole_exchanges(left)]
         [('ai', ''), ('tool', 'This call did not complete: it has no result.'), ('human', 'Never mind')]
     """
+    if not any(map(_is_exchanged, messages)):  # The rest takes ten times as long.
+        return list(messages)
     starts = exchanges(messages)
     results: dict[int, dict[str, BaseMessage]] = {}
     end = len(messages)
@@ -180,7 +182,7 @@ def whole_exchanges(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
         if isinstance(message, ToolMessage):
             continue
         whole.append(message)
-        if not isinstance(message, AIMessage) or not call_ids(message):
+        if not (isinstance(message, AIMessage) and _is_exchanged(message)):
             continue
         found = results.get(n, {})
         whole += found.values()
@@ -190,6 +192,13 @@ def whole_exchanges(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
             calls = (*message.tool_calls, *message.invalid_tool_calls)
             whole += [no_result(message, call) for call in calls if call["id"] not in {None, *found}]
     return whole
+
+
+def _is_exchanged(message: BaseMessage) -> bool:
+    """Whether a message is a tool call or a result."""
+    if isinstance(message, AIMessage):
+        return bool(message.tool_calls or message.invalid_tool_calls)
+    return isinstance(message, ToolMessage)
 
 
 def no_result(message: AIMessage, call: Mapping[str, Any]) -> ToolMessage:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from datetime import datetime
 from itertools import pairwise
+from typing import NamedTuple
 
 from langchain_core.messages import BaseMessage, ToolMessage
 
@@ -20,6 +21,7 @@ from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.threads.moves import heal
 from langchain_threadmem.threads.moves.heal import Move
 from langchain_threadmem.threads.run_selector import ThreadedConversation, parent_if_emptied, select
+from langchain_threadmem.threads.tree_view import turns
 from langchain_threadmem.tree import nodes, trees
 from langchain_threadmem.tree.append import TIP, Append, Draft, Parent, Written
 from langchain_threadmem.tree.conversation import created_tree_of, tree_of
@@ -37,9 +39,12 @@ def append(
     for answer in answers:
         messages += messages_of(answer, "ai")
     starts_turn = not messages or messages[0].type == "human"
-    open_calls = set() if starts_turn else (yield from _calls_above(conversation, messages))
-    check_turn(messages, open_calls)
-    return (yield from _write_turn(conversation, drafts_of(messages, other=conversation.runtime.parts.write)))
+    called = _NOWHERE if starts_turn else (yield from _called(conversation, messages))
+    check_turn(messages, called.calls)
+    drafts = drafts_of(messages, other=conversation.runtime.parts.write)
+    if called.parent is not TIP:
+        return (yield from _write(conversation, drafts, called.parent, called.read_in))
+    return (yield from _write_turn(conversation, drafts))
 
 
 def _write_turn(conversation: ThreadedConversation, drafts: Sequence[Draft]) -> Flow[list[ConversationNode]]:
@@ -150,20 +155,45 @@ def _write(
     return written.nodes
 
 
-def _calls_above(
-    conversation: ThreadedConversation, messages: Sequence[BaseMessage]
-) -> Flow[set[str | None]]:
-    """The ids of the tool calls in the active thread; empty without a tool result among the messages."""
+class _Called(NamedTuple):
+    """The calls that messages without a human message answer.
+
+    Attributes:
+        calls: Ids of stored tool calls.
+        parent: The node below which the messages belong.
+        read_in: The epoch in which the parent was read.
+    """
+
+    calls: Set[str | None] = frozenset()
+    parent: Parent = TIP
+    read_in: TreeEpoch | None = None
+
+
+_NOWHERE = _Called()
+
+
+def _called(conversation: ThreadedConversation, messages: Sequence[BaseMessage]) -> Flow[_Called]:
+    """The stored calls of the results among messages.
+
+    In a linear conversation all messages are one chain. Otherwise the first result belongs to its call, which
+    may be in another thread: a question may have been asked while the tool was at work.
+    """
     if not any(isinstance(message, ToolMessage) for message in messages):
-        return set()
+        return _NOWHERE
     tree = yield from tree_of(conversation)
+    if not conversation.is_linear and isinstance(messages[0], ToolMessage):
+        index = yield from turns(conversation.runtime, tree)
+        exchange = index.exchanges.get(messages[0].tool_call_id)
+        if exchange is not None:
+            return _Called(exchange.calls, exchange.end, (tree, index.epoch))
 
     def ai_messages(conn: Conn) -> list[tuple[str, str, str]]:
         tip = trees.head(conn, tree).tip
         rows = [] if tip is None else nodes.thread_messages(conn, tip)
         return [row[:3] for row in rows if row[2] == "ai"]
 
-    return {id_ for answer in decode_stored((yield from Sql(ai_messages))) for id_ in call_ids(answer)}
+    answers = decode_stored((yield from Sql(ai_messages)))
+    return _Called({id_ for answer in answers for id_ in call_ids(answer)})
 
 
 def check_turn(messages: Sequence[BaseMessage], open_calls: Collection[str | None] = ()) -> None:

@@ -1,7 +1,7 @@
 """Node selectors: the protocol, `LinearNodeSelector`, `SemanticNodeSelector`.
 
 A selector is an object with `select_parent(tree, message) -> int | None` and optionally `aselect_parent`, or
-a function of the same two arguments. It returns the id of the answer to continue, or `None` for a new root.
+a function of the same two arguments. It returns the id of the turn end to continue, or `None` for a new root.
 The selectors of this module are written as flows (`choose`), which `select_parent` and `aselect_parent` run.
 """
 
@@ -67,7 +67,7 @@ class FlowSelector:
         raise SelectionError(f"{type(self).__name__} defines no choose()")
 
     def select_parent(self, tree: Any, message: BaseMessage) -> int | None:
-        """The id of the answer that `message` continues, or `None` for a new root.
+        """The id of the turn end that `message` continues, or `None` for a new root.
 
         Args:
             tree: A `TreeView`, or a NetworkX graph such as `ChatMemory.graph`.
@@ -170,7 +170,7 @@ class SemanticNodeSelector(FlowSelector):
         self._embedder = None if embeddings is None else Embedder(embeddings, remember=2 * OWN_TURNS + 2)
 
     def choose(self, tree: TreeView, message: BaseMessage) -> Flow[int | None]:
-        """The best answer to continue, or `None` if the message opens a topic."""
+        """The best turn end to continue, or `None` if the message opens a topic."""
         choice = yield from self.weigh(tree, message)
         if choice is not FIRST:  # A first message has no candidates to compare.
             tree.reason, tree.chances = choice.reason, choice.stored_chances

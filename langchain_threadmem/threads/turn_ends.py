@@ -7,16 +7,18 @@ end is its human message, or the last result of a tool: a human message never co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
+from langchain_core.messages import ToolMessage
+
 from langchain_threadmem.common import forking
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.messages.roles import is_answer
-from langchain_threadmem.messages.tool_pairs import calls_tools, text_of_calls, with_calls
+from langchain_threadmem.messages.tool_pairs import call_ids, calls_tools, text_of_calls, with_calls
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.tree.graph import parents_first
 from langchain_threadmem.tree.node import EPOCH, Chances, ConversationNode, MessageSummary, Placement
@@ -89,6 +91,19 @@ class TurnEnd:
         return with_calls(self.answer, self.calls)
 
 
+@dataclass(slots=True)
+class Exchange:
+    """A live message that calls tools, with its results.
+
+    Attributes:
+        calls: The ids of the calls.
+        end: Node id of the last result, or of the message itself.
+    """
+
+    calls: Set[str | None]
+    end: int
+
+
 class _Turn(NamedTuple):
     """The part of a turn down to a node.
 
@@ -143,6 +158,8 @@ class TurnIndex:
         # The end of each open turn, by its human node.
         self._moved: dict[int, int] = {}
         # For a former end of a turn that went on: the next end of the turn.
+        self.exchanges: dict[str | None, Exchange] = {}
+        """The newest exchange of each tool call."""
         self._names: set[str] = set()
         self._openings: dict[int, int] = {}
         self._following: dict[int, int] = {}
@@ -311,6 +328,7 @@ class TurnIndex:
     def _extended(self, node: ConversationNode, turn: _Turn, above: _Turn | None) -> _Turn:
         """The part of a turn down to a live node, which may be its new end."""
         is_human, answers = node.message.type == "human", is_answer(node.message)
+        self._add_to_exchange(node)
         former = self._ends.get(turn.end or 0)
         if answers and former is None:
             former = self._ends.get(self._open.get(turn.human_id or 0, 0))
@@ -328,6 +346,13 @@ class TurnIndex:
             end = replace(former, id=node.id, timestamp=node.timestamp, calls=turn.calls)
         self._put(former, end)
         return turn._replace(end=end.id, said=node.id if answers else turn.said)
+
+    def _add_to_exchange(self, node: ConversationNode) -> None:
+        if isinstance(node.message, ToolMessage):
+            if exchange := self.exchanges.get(node.message.tool_call_id):
+                exchange.end = node.id
+        elif calls := call_ids(node.message):
+            self.exchanges |= dict.fromkeys(calls, Exchange(calls, node.id))
 
     def _made(self, node: ConversationNode, turn: _Turn, is_open: bool) -> TurnEnd:
         """The end of a turn in a human message or an answer."""

@@ -17,6 +17,7 @@ from langchain_threadmem import (
     ThreadMemChatMessageHistory,
     select_thread_node,
 )
+from langchain_threadmem.errors import InputError
 from langchain_threadmem.integrations.graph import store_turn_node
 from langchain_threadmem.messages.quoting import is_made_up
 from langchain_threadmem.messages.tool_pairs import whole_exchanges
@@ -200,3 +201,62 @@ def test_any_list_becomes_whole_and_stays_so(parts: list[str]) -> None:
         *(message for message in messages if message.type in ("human", "ai")),
         HumanMessage("last"),
     ]
+
+
+def new_thread(tree: TreeView, message: BaseMessage) -> int | None:
+    return None
+
+
+def test_a_late_result_and_the_answer_after_it_belong_to_their_question(
+    system: MemorySystem, verbs: Wrap
+) -> None:
+    memory = verbs(system.conversation("late", node_selector=new_thread))
+    memory.append("Book both")
+    memory.append(calling("c1", "c2"))
+    memory.append("How is the weather?", "Sunny.")
+    assert [memory.append(result(id_))[0].parent_id for id_ in ("c2", "c1")] == [2, 5]
+    memory.append(AIMessage("Booked."))
+    assert texts(memory.messages(), "tool") == ["done", "done"]
+    assert [[node.id for node in thread] for thread in memory.threads()] == [[3, 4], [1, 2, 5, 6, 7]]
+    with pytest.raises(InputError, match="no earlier message of the turn makes this call"):
+        memory.append(result("c1"), result("c3"))
+
+
+def test_a_late_result_in_another_process_belongs_to_its_question(url: str, owner: str) -> None:
+    with MemorySystem(url, owner=owner, embeddings=False) as first:
+        memory = first.conversation("late", node_selector=new_thread)
+        memory.append("Book", calling("c1"))
+        memory.append("How is the weather?", "Sunny.")
+    with MemorySystem(url, owner=owner, embeddings=False) as second:
+        memory = second.conversation("late", node_selector=new_thread)
+        assert memory.append(result("c1"), "Booked.")[0].parent_id == 2
+
+
+def test_a_late_result_in_a_linear_memory_is_shown_behind_its_call(system: MemorySystem, verbs: Wrap) -> None:
+    memory = verbs(system.conversation("late"))
+    for message in ("Book", calling("c1"), "Never mind", AIMessage("Fine."), result("c1")):
+        memory.append(message)
+    assert [node.parent_id for node in memory.history()] == [None, 1, 2, 3, 4]
+    assert [message.type for message in memory.messages()] == ["human", "ai", "tool", "human", "ai"]
+
+
+def test_a_call_or_a_result_that_is_checked_out_stands_for_its_exchange(
+    system: MemorySystem, verbs: Wrap
+) -> None:
+    memory = verbs(system.conversation("back"))
+    memory.append("Book both", calling("c1", "c2"), result("c1"), result("c2"), "Booked.")
+    memory.append("Thanks", "You are welcome.")
+    for node_id in (2, 3, 4):
+        assert memory.checkout(node_id).id == 4
+        assert refused(memory.messages()) == ""
+        assert [message.type for message in memory.messages()] == ["human", "ai", "tool", "tool"]
+    assert memory.checkout(5).id == 5
+    assert memory.append("And then?")[0].parent_id == 5
+
+
+def test_a_running_call_can_be_checked_out(system: MemorySystem, verbs: Wrap) -> None:
+    memory = verbs(system.conversation("back"))
+    memory.append("Book", calling("c1"))
+    memory.append("Weather?", "Sunny.")
+    assert memory.checkout(2).id == 2
+    assert memory.append(result("c1"))[0].parent_id == 2
