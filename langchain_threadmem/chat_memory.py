@@ -293,7 +293,8 @@ class ChatMemory:
         system message is ignored.
 
         A message with an `id` is stored once, however often it is appended; a message without an id gets an
-        id, and is stored each time.
+        id, and is stored each time. The same answer to another question, which a cache of answers returns
+        with its id, is stored with an id of its own, and a warning is logged.
 
         Args:
             human: A message in any form that LangChain accepts, or a list of messages; text is a human

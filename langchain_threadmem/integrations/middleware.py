@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NotRequired, Self, Unpack, cast
 
-from langchain_core.messages import AnyMessage, BaseMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, SystemMessage, ToolMessage
 from langgraph.config import get_config
 from langgraph.runtime import Runtime
 
@@ -31,6 +31,7 @@ from langchain_threadmem.integrations._state_updates import (
 from langchain_threadmem.integrations._system import RunConversations, shared_system
 from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.codec import text_of
+from langchain_threadmem.messages.ids import own_id
 from langchain_threadmem.messages.prompt import shown
 from langchain_threadmem.messages.quoting import is_made_up
 from langchain_threadmem.messages.tool_pairs import whole_exchanges
@@ -230,7 +231,7 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
         messages = list(view)
         response = handler(request.override(messages=messages))
         _pass_on(request, view, messages)
-        return response
+        return _with_own_ids(request, response)
 
     async def awrap_model_call(
         self,
@@ -242,7 +243,7 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
         messages = list(view)
         response = await handler(request.override(messages=messages))
         _pass_on(request, view, messages)
-        return response
+        return _with_own_ids(request, response)
 
     @verb
     def after_agent(self, state: ThreadMemState, runtime: Runtime[Any]) -> Flow[dict[str, Any] | None]:
@@ -278,6 +279,25 @@ def _pass_on(request: ModelRequest[Any], view: Sequence[AnyMessage], messages: S
     """
     former = {id(message) for message in (*view, *request.messages)}
     request.messages.extend(message for message in messages if id(message) not in former)
+
+
+def _with_own_ids(request: ModelRequest[Any], response: ModelResponse[Any]) -> ModelResponse[Any]:
+    """A response whose messages do not replace messages of the state.
+
+    Two threads may have the same prompt. A cache then returns the same answer for both, with the same id, and
+    the state would keep the answer in the place of the first.
+    """
+    active = cast("ThreadMemState", request.state).get("active_thread")
+    taken = {message.id for message in request.state["messages"] if isinstance(message, AIMessage)}
+    if active is not None and any(message.id in taken for message in response.result if message.id):
+        question = active["message_id"]
+        response.result = [
+            message.model_copy(update={"id": own_id(message.id, question)})
+            if message.id is not None and message.id in taken
+            else message
+            for message in response.result
+        ]
+    return response
 
 
 def _parts(

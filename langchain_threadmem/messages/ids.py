@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from enum import Enum
-from uuid import UUID
+from uuid import NAMESPACE_OID, UUID, uuid5
 
 from langchain_threadmem.common.inputs import is_number, is_whole
 from langchain_threadmem.errors import InputError
@@ -97,6 +97,19 @@ def storable(text: str) -> str:
         True
     """
     return _UNSTORABLE.sub("\ufffd", text)
+
+
+def own_id(message_id: str, question_id: str) -> str:
+    """The id of an answer whose message id is that of the same answer to another question.
+
+    Models whose answers are cached (`set_llm_cache`) return the same message, with its id, for equal prompts.
+    The id depends on both ids alone, so the same answer to the same question is stored once.
+
+    Example:
+        >>> own_id("run-1", "h1") == own_id("run-1", "h1") != own_id("run-1", "h2")
+        True
+    """
+    return str(uuid5(NAMESPACE_OID, f"{len(message_id)} {message_id} {question_id}"))
 
 
 _DIGITS = 12

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from datetime import datetime
 from itertools import pairwise
@@ -13,21 +14,27 @@ from langchain_threadmem.engine import telemetry
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.index.embed import embed_soon
-from langchain_threadmem.messages.codec import decode_stored
+from langchain_threadmem.messages.codec import decode_stored, encode, is_same_answer
 from langchain_threadmem.messages.convert import MessageInput, messages_of
-from langchain_threadmem.messages.roles import OPENING, TYPES
+from langchain_threadmem.messages.ids import own_id
+from langchain_threadmem.messages.prompt import newest_human
+from langchain_threadmem.messages.roles import ANSWERING, OPENING, TYPES
 from langchain_threadmem.messages.tool_pairs import call_ids
+from langchain_threadmem.messages.typed_json import Writer
+from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.threads.moves import heal
 from langchain_threadmem.threads.moves.heal import Move
 from langchain_threadmem.threads.run_selector import ThreadedConversation, parent_if_emptied, select
 from langchain_threadmem.threads.tree_view import turns
 from langchain_threadmem.tree import nodes, trees
-from langchain_threadmem.tree.append import TIP, Append, Draft, Parent, Written
+from langchain_threadmem.tree.append import TIP, Append, Draft, Parent, Written, is_below
 from langchain_threadmem.tree.conversation import created_tree_of, tree_of
 from langchain_threadmem.tree.node import ConversationNode
 from langchain_threadmem.tree.rows import drafts_of
 from langchain_threadmem.tree.trees import TreeEpoch
+
+log = logging.getLogger(__package__)
 
 
 @telemetry.observed("create_memory", telemetry.of_conversation, telemetry.nodes)
@@ -152,7 +159,64 @@ def _write(
     # Several queued appends without moves become one write (`storage.group_commit`).
     written = yield from Sql(move_and_write if moves else write, write=True)
     embed_soon(conversation.runtime, (tree,))
+    for draft, node in zip(drafts, written.nodes, strict=True):
+        if draft.given and draft.role in ANSWERING and node.message.id != draft.id:
+            _warn_of_reuse(draft.id, node.message.id)
     return written.nodes
+
+
+def _warn_of_reuse(reused: str, own: str | None) -> None:
+    """Log that an answer has an id of its own."""
+    log.warning(
+        "message id %r is that of an answer to another question; this answer has the id %r", reused, own
+    )
+
+
+def with_own_ids(conversation: ThreadedConversation, messages: list[BaseMessage]) -> Flow[list[BaseMessage]]:
+    """A list in which answers to its newest question that reuse an id have ids of their own.
+
+    A cache of answers (`set_llm_cache`) returns the same message, with its id, for equal prompts. In a tree
+    two questions may have equal prompts, and a message id has one live place.
+    """
+    newest = newest_human(messages)
+    if newest is None or newest == len(messages) - 1:
+        return messages
+    tree, write_value = (yield from tree_of(conversation)), conversation.runtime.parts.keep
+    own, new = yield from Sql(lambda conn: _owned(conn, tree, messages[newest:], write_value))
+    for reused, id_ in new:
+        _warn_of_reuse(reused, id_)
+    return [*messages[:newest], *own]
+
+
+def _owned(
+    conn: Conn, tree: int, turn: Sequence[BaseMessage], write_value: Writer
+) -> tuple[list[BaseMessage], list[tuple[str, str]]]:
+    """A turn with its own ids, and the reused and own ids of the answers that are not stored yet.
+
+    The question of the turn must be stored: another one may be a stored question with a new id, as from a
+    client that sends its whole history. An answer after another answer is no answer to the question.
+    """
+    owned, new = list(turn), list[tuple[str, str]]()
+    question = nodes.by_message(conn, tree, str(turn[0].id))
+    if question is None:
+        return owned, new
+    for n, message in enumerate(turn[1:], 1):
+        rows = nodes.versions(conn, tree, str(message.id))
+        body = encode(message, write_value) if rows and message.type in ANSWERING else ""
+        if not any(is_same_answer(row.body, body) for row in rows):
+            continue
+        if any(is_below(conn, tree, row, question) for row in rows):
+            continue
+        own = own_id(str(message.id), question.message)
+        if nodes.by_message(conn, tree, own) is None:
+            answers = nodes.answers(conn, tree, question.key, question.seq) if n == 1 else []
+            if any(answer.state == State.LIVE for answer in answers):
+                continue
+            if n > 1 and not isinstance(turn[n - 1], ToolMessage):
+                continue
+            new.append((str(message.id), own))
+        owned[n] = message.model_copy(update={"id": own})
+    return owned, new
 
 
 class _Called(NamedTuple):

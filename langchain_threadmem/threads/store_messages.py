@@ -23,6 +23,7 @@ from langchain_threadmem.messages.tool_pairs import exchanges, follows_call
 from langchain_threadmem.messages.typed_json import Writer
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn
+from langchain_threadmem.threads.append import with_own_ids
 from langchain_threadmem.threads.run_selector import ThreadedConversation, parent_if_emptied
 from langchain_threadmem.threads.tree_view import turns
 from langchain_threadmem.tree import append as writer
@@ -54,7 +55,7 @@ def store(
     Returns:
         The number of messages that were written.
     """
-    spoken = spoken_of(given)
+    spoken = yield from with_own_ids(conversation, spoken_of(given))
     tree, write_value = (yield from tree_of(conversation)), conversation.runtime.parts.keep
     written = yield from _answer_calls(conversation, spoken)
     first = yield from Sql(lambda conn: _first_new(conn, tree, spoken, write_value))
