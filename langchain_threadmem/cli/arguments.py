@@ -1,19 +1,20 @@
 """Arguments, output and errors that the commands of `threadmem` share.
 
-A module of commands has a function `register(commands)`, which calls `add_command` for each command and does
-not import heavy modules; `main` lists the modules. A command is a function of the parsed arguments that
-returns the exit code, or `None` for success.
+The decorator `command` makes a command of a function: its docstring is the help, and it returns the exit
+code, or `None` for success. Modules of commands import no heavy modules; `main` lists the commands.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
 
 from langchain_threadmem.errors import InputError, OlderDatabaseError
 from langchain_threadmem.messages.text import listed, one_line
@@ -24,159 +25,156 @@ if TYPE_CHECKING:
 
 DATABASE = "memory.db"
 """The default database of commands."""
+PATH = click.Path(path_type=Path)
+"""The type of paths, which commands check when they use them."""
 
 
-class Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line."""
+@dataclass(frozen=True)
+class Access:
+    """The database and the owner that a command works on.
 
-    def error(self, message: str) -> NoReturn:
-        """Print an error in one line, and exit with 2."""
-        self.exit(2, f"threadmem: {one_line(message)}; see `{self.prog} --help`\n")
+    Attributes:
+        db: A file or a URL.
+        owner: The owner of the memory.
+    """
 
+    db: str
+    owner: str
 
-class Command(Parser):
-    """The parser of a command; options may stand between its arguments."""
+    def open(self, *, read_only: bool = False, **options: Any) -> MemorySystem:
+        """Open the existing memory.
 
-    _mixing = False
-    _literal: Sequence[str] = ()
-    """The separator `--` and the arguments after it."""
+        Raises:
+            InputError: The database does not exist, or has no memory of the owner.
+            OlderDatabaseError: The database has an older schema, and the memory is opened read-only.
+        """
+        from langchain_threadmem.memory_system import MemorySystem
+        from langchain_threadmem.removal import tables
+        from langchain_threadmem.storage.database import open_database
+        from langchain_threadmem.storage.urls import sqlite_file
+        from langchain_threadmem.transfer import rows
 
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        if self._mixing:
-            # Python 3.11 calls this method from `parse_known_intermixed_args`: with all arguments, then with
-            # those that are no options, from which it removes the separator.
-            if "--" in args:
-                start = args.index("--")
-                args, self._literal = args[:start], args[start:]
-            else:
-                args = [*args, *self._literal]
-            return super().parse_known_args(args, namespace)
-        self._mixing, self._literal = True, ()
+        file = sqlite_file(self.db)
+        if file is not None and not file.is_file():
+            raise InputError(
+                f"there is no database file {str(file)!r}; pass another file with --db; `threadmem demo` and "
+                "`threadmem import` create a database"
+            )
         try:
-            options, unknown = self.parse_known_intermixed_args(args, namespace)
-        finally:
-            self._mixing = False
-        if unknown:
-            self.error(f"unrecognized arguments: {' '.join(unknown)}")
-        return options, unknown
+            database = open_database(self.db, read_only=True)
+        except OlderDatabaseError:
+            if read_only:
+                raise
+            database = open_database(self.db)  # Migrates the database.
+        with closing(database) as opened:
+            if not opened.row_security:  # With row-level security the role cannot see the owners.
+                opened.read(
+                    lambda conn: rows.check_owner_exists(conn, self.owner) if tables.owners(conn) else None
+                )
+        return MemorySystem(self.db, owner=self.owner, read_only=read_only, **options)
 
 
-Commands: TypeAlias = "argparse._SubParsersAction[Command]"
-
-
-def add_command(
-    commands: Commands,
+def command(
     name: str,
-    run: Callable[[argparse.Namespace], int | None],
-    help: str,
     *,
     examples: Sequence[str],
     database: Literal["option", "argument"] | None = "option",
+    conversation: Literal["optional", "required"] | None = None,
+    also: str = "",
     owner: bool = True,
     json: str = "",
-) -> Command:
-    """Add a command with the common options.
+) -> Callable[[Callable[..., int | None]], click.Command]:
+    """Make a command with the common options of a function; its docstring is the help.
 
     Args:
-        commands: The commands.
         name: The name of the command.
-        run: The command: takes the parsed arguments, returns the exit code or `None`.
-        help: The command in one line.
         examples: Calls of the command, without `threadmem`, for its help.
-        database: The argument with the database: the option `--db`; `--db` or the first argument; or neither.
-        owner: Whether the command has the option `--owner`.
-        json: The contents of the JSON document of the option `--json`; empty if the command has no such
-            option.
+        database: The argument with the database, which the function takes as `access`: the option `--db`;
+            `--db` or the first argument; or neither.
+        conversation: Whether the argument CONVERSATION follows DATABASE. A single argument is a conversation
+            after `--db`, if CONVERSATION is required, or if it does not look like a database.
+        also: Another name of the option `--db`.
+        owner: Whether the command has the option `--owner`, a part of `access` if there is a database.
+        json: The contents of the JSON document of the option `--json`, which the function takes as
+            `as_json`; empty if the command has no such option.
     """
-    command = commands.add_parser(
-        name,
-        help=help,
-        description=help[0].upper() + help[1:] + ".",
-        epilog="examples:\n" + "\n".join(f"  threadmem {example}" for example in examples),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    command.set_defaults(run=run)
+    arguments: list[click.Parameter] = []
+    options: list[click.Parameter] = []
     if database == "argument":
-        command.add_argument("database", metavar="DATABASE", nargs="?", help="the same as --db DATABASE")
-    shared = command.add_argument_group("common options")
+        arguments.append(click.Argument(["database"], metavar="[DATABASE]", required=False))
+    if conversation is not None:
+        metavar = "CONVERSATION" if conversation == "required" else "[CONVERSATION]"
+        arguments.append(click.Argument(["conversation"], metavar=metavar, required=False))
     if database is not None:
-        shared.add_argument(
-            "--db", metavar="DATABASE", help=f"the database: a file or a URL; default: {DATABASE}"
+        options.append(
+            click.Option(
+                ["--db", *also.split(), "db"],
+                metavar="DATABASE",
+                help=f"The database: a file or a URL.  [default: {DATABASE}]",
+            )
         )
     if owner:
-        shared.add_argument(
-            "--owner", metavar="NAME", default="user", help="owner of the memory; default: user"
+        options.append(
+            click.Option(["--owner"], metavar="NAME", default="user", help="The owner of the memory.")
         )
     if json:
-        shared.add_argument("--json", action="store_true", help=f"print a JSON document: {json}")
-    return command
+        options.append(
+            click.Option(["--json", "as_json"], is_flag=True, help=f"Print a JSON document: {json}.")
+        )
+
+    def decorate(function: Callable[..., int | None]) -> click.Command:
+        def run(**given: Any) -> int | None:
+            if database is not None:
+                _settle(given, conversation)
+                given["access"] = Access(given.pop("db"), given.pop("owner", ""))
+            return function(**given)
+
+        run.__dict__.update(function.__dict__)  # The other options of the command.
+        epilog = "\b\nexamples:\n" + "\n".join(f"  threadmem {example}" for example in examples)
+        made = click.command(
+            name, help=function.__doc__, epilog=epilog, context_settings={"show_default": True}
+        )(run)
+        made.params = [*arguments, *made.params, *options]
+        return made
+
+    return decorate
 
 
-def add_conversation(command: Command, help: str) -> None:
-    """Add the optional argument CONVERSATION after DATABASE.
+def _settle(given: dict[str, Any], conversation: Literal["optional", "required"] | None) -> None:
+    """Set `db` from `--db`, the argument DATABASE, or the default; see `command`."""
+    argument = given.pop("database", None)
+    is_required = conversation == "required"
+    is_single = argument is not None and conversation is not None and given["conversation"] is None
+    if is_single and (is_required or given["db"] is not None or not _looks_like_database(argument)):
+        given["conversation"], argument = argument, None
+    if is_required and given["conversation"] is None:
+        raise click.UsageError("missing argument CONVERSATION", click.get_current_context())
+    if argument is not None and given["db"] is not None:
+        from langchain_threadmem.storage.urls import quoted
 
-    A single argument is a conversation after `--db`, or if it does not look like a database.
-    """
-    command.add_argument("conversation", metavar="CONVERSATION", nargs="?", help=help)
-    command.set_defaults(optional_conversation=True)
-
-
-def settle(options: argparse.Namespace) -> None:
-    """Set `options.db` from `--db`, the argument DATABASE, or the default."""
-    argument = getattr(options, "database", None)
-    if argument is not None:
-        is_single = "optional_conversation" in options and options.conversation is None
-        if is_single and (options.db is not None or not _looks_like_database(argument)):
-            options.conversation = argument
-        elif options.db is None:
-            options.db = argument
-        else:
-            from langchain_threadmem.storage.urls import quoted
-
-            raise InputError(
-                f"--db {quoted(options.db)} and {quoted(argument)} both name a database; leave one out"
-            )
-    if getattr(options, "db", "") is None:
-        options.db = DATABASE
+        raise InputError(
+            f"--db {quoted(given['db'])} and {quoted(argument)} both name a database; leave one out"
+        )
+    given["db"] = given["db"] or argument or DATABASE
 
 
 def _looks_like_database(name: str) -> bool:
     return "://" in name or Path(name).suffix != "" or os.path.exists(name)
 
 
-def open_memory(
-    options: argparse.Namespace, *, read_only: bool = False, **system_options: Any
-) -> MemorySystem:
-    """Open the existing memory of `--db` and `--owner`.
+def check_one(*, required: bool = False, **given: bool) -> None:
+    """Check that at most one of several options is given, or exactly one.
 
     Raises:
-        InputError: The database does not exist, or has no memory of the owner.
-        OlderDatabaseError: The database has an older schema, and the memory is opened read-only.
+        click.UsageError: None is given, or more than one.
     """
-    from langchain_threadmem.memory_system import MemorySystem
-    from langchain_threadmem.removal import tables
-    from langchain_threadmem.storage.database import open_database
-    from langchain_threadmem.storage.urls import sqlite_file
-    from langchain_threadmem.transfer import rows
-
-    file = sqlite_file(options.db)
-    if file is not None and not file.is_file():
-        raise InputError(
-            f"there is no database file {str(file)!r}; pass another file with --db; `threadmem demo` and "
-            "`threadmem import` create a database"
+    count = sum(given.values())
+    if count > 1 or required > count:
+        names = " ".join(f"--{name.replace('_', '-')}" for name in given)
+        raise click.UsageError(
+            f"{'one' if required else 'at most one'} of the options {names} can be given",
+            click.get_current_context(),
         )
-    try:
-        database = open_database(options.db, read_only=True)
-    except OlderDatabaseError:
-        if read_only:
-            raise
-        database = open_database(options.db)  # Migrates the database.
-    with closing(database) as opened:
-        if not opened.row_security:  # With row-level security the role cannot see the owners.
-            opened.read(
-                lambda conn: rows.check_owner_exists(conn, options.owner) if tables.owners(conn) else None
-            )
-    return MemorySystem(options.db, owner=options.owner, read_only=read_only, **system_options)
 
 
 def conversation_of(system: MemorySystem, name: str) -> ChatMemory:

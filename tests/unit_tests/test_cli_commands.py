@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import io
 import json
@@ -27,8 +26,7 @@ from langchain_core.language_models import FakeListChatModel
 from sqlalchemy.engine import make_url
 
 from langchain_threadmem import MemorySystem
-from langchain_threadmem.cli.arguments import Command
-from langchain_threadmem.cli.main import main, make_parser
+from langchain_threadmem.cli.main import PROGRAM, main
 from langchain_threadmem.engine.flow import arun
 from langchain_threadmem.engine.flow import run as run_flow
 from langchain_threadmem.index.vector_index import Found
@@ -45,11 +43,8 @@ SERVING = ("demo", "mcp", "completion", "secure", "view")
 """Commands without `--json`."""
 
 
-def commands() -> dict[str, Command]:
-    [found] = [
-        action.choices for action in make_parser()._actions if isinstance(action, argparse._SubParsersAction)
-    ]
-    return dict(found)
+COMMANDS = PROGRAM.commands
+ROOT = Path(__file__).parents[2]
 
 
 def chat(url: str, owner: str = "user") -> str:
@@ -481,44 +476,60 @@ def test_the_completion_of_bash_completes_commands_and_options(capsys: pytest.Ca
     assert main(["completion", "bash"]) == 0
     Path("threadmem.bash").write_text(capsys.readouterr().out)
 
+    program = Path("threadmem")
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m langchain_threadmem "$@"\n')
+    program.chmod(0o755)
+
     def completed(*typed: str) -> list[str]:
-        words = " ".join(typed)
         script = (
-            f"source ./threadmem.bash; COMP_WORDS=({words}); COMP_CWORD={len(typed) - 1}; "
-            "_shtab_threadmem threadmem '' ''; echo ${COMPREPLY[@]}"
+            f"source ./threadmem.bash; COMP_WORDS=({' '.join(typed)}); COMP_CWORD={len(typed) - 1}; "
+            "_threadmem_completion ./threadmem; echo ${COMPREPLY[@]}"
         )
-        done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            ["bash", "-c", script],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+        )
+        assert done.stderr == ""
         return done.stdout.split()
 
     assert completed("threadmem", "sea") == ["search"]
     assert completed("threadmem", "place", "--th") == ["--thread"]
 
 
-def test_the_completion_of_zsh_names_each_command(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["completion", "zsh"]) == 0
-    script = capsys.readouterr().out
-    assert script.startswith("#compdef threadmem")
-    assert [name for name in commands() if f"\n    {name}:'" not in script] == []
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_the_completion_of_other_shells_names_each_command(
+    shell: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main(["completion", shell]) == 0
+    assert f"_THREADMEM_COMPLETE={shell}_complete" in capsys.readouterr().out
+    monkeypatch.setenv("_THREADMEM_COMPLETE", f"{shell}_complete")
+    monkeypatch.setenv("COMP_WORDS", "threadmem ")
+    monkeypatch.setenv("COMP_CWORD", "" if shell == "fish" else "1")
+    assert main([]) == 0
+    said = capsys.readouterr().out
+    assert [name for name in COMMANDS if name not in said] == []
 
 
 # rules of all commands
 
 
-@pytest.mark.parametrize("name", commands())
+@pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_has_examples_that_it_understands(name: str) -> None:
-    command = commands()[name]
-    lines = str(command.epilog).splitlines()[1:]
+    lines = str(COMMANDS[name].epilog).splitlines()[2:]
     assert lines
     for line in lines:
         words = shlex.split(line.partition(" > ")[0])
         assert words[:2] == ["threadmem", name]
-        make_parser().parse_args(words[1:])
+        COMMANDS[name].make_context(name, words[2:])
 
 
 def test_commands_name_database_and_owner_in_the_same_way() -> None:
     without = {
-        name: {"--db", "--owner", "--json"} - set(command._option_string_actions)
-        for name, command in commands().items()
+        name: {"--db", "--owner", "--json"} - {word for option in command.params for word in option.opts}
+        for name, command in COMMANDS.items()
     }
     assert {name for name, missing in without.items() if "--json" in missing} <= {*SERVING, "export"}
     assert {name for name, missing in without.items() if "--owner" in missing} == {
@@ -656,7 +667,6 @@ def test_a_name_that_the_system_refuses_is_one_line(capsys: pytest.CaptureFixtur
 
 
 def test_a_pipe_that_is_closed_is_no_error() -> None:
-    root = Path(__file__).parents[2]
     done = subprocess.run(
         [
             "bash",
@@ -665,7 +675,7 @@ def test_a_pipe_that_is_closed_is_no_error() -> None:
         ],
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(root)},
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
         check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
@@ -679,6 +689,6 @@ def test_the_help_explains_the_exit_codes(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_the_page_of_the_command_line_shows_each_command() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
-    assert [name for name in commands() if f"`threadmem {name}`" not in page] == []
-    assert [name for name in commands() if f"\nthreadmem {name}" not in page] == []
+    page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    assert [name for name in COMMANDS if f"`threadmem {name}`" not in page] == []
+    assert [name for name in COMMANDS if f"\nthreadmem {name}" not in page] == []
