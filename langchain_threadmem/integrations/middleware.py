@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NotRequired, Self, Unpack, cast
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, SystemMessage, ToolMessage
+from langgraph.channels import UntrackedValue
 from langgraph.config import get_config
 from langgraph.runtime import Runtime
 
@@ -43,8 +44,10 @@ from langchain_threadmem.threads.events import SUGGEST_AT, OnSelect, Suggestion,
 from langchain_threadmem.threads.llm_selector import selector_of
 from langchain_threadmem.threads.recall_elsewhere import recall_elsewhere
 from langchain_threadmem.threads.route import ActiveThread, thread_to
+from langchain_threadmem.threads.run_selector import ThreadedConversation
 from langchain_threadmem.threads.selectors import AnySelector
 from langchain_threadmem.threads.store_messages import store, store_turn
+from langchain_threadmem.tree.run_lineage import Lineage
 
 try:
     from langchain.agents.middleware.types import (
@@ -70,12 +73,13 @@ class ThreadMemState(AgentState[Any]):
 
     Attributes:
         active_thread: The place of the newest human message, with the reason.
-        recalled: Hits in other threads for the newest human message.
+        recalled: Hits in other threads for the newest human message. Checkpoints do not contain them, since
+            what they quote may be deleted later; a resumed run recalls again.
         suggestion: Another place for the newest human message, with `on_select="suggest"`.
     """
 
     active_thread: NotRequired[Annotated[ActiveThread, OmitFromInput]]
-    recalled: NotRequired[Annotated[list[Recalled], OmitFromInput]]
+    recalled: NotRequired[Annotated[list[Recalled], UntrackedValue, OmitFromInput]]
     suggestion: NotRequired[Annotated[Suggestion | None, OmitFromInput]]
 
 
@@ -209,15 +213,7 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
         )
         if routed is None:
             return None
-        hits = yield from recall_elsewhere(
-            conversation,
-            text_of(routed.path[-1]),
-            routed.path,
-            self._recall,
-            scope=self._scope,
-            min_similarity=self._min_similarity,
-            lineage=lineage,
-        )
+        hits = yield from self._recalled(conversation, routed.path, lineage)
         update = state_update(routed, self._suggest_at is not None, "messages" if self._rewrite else None)
         return {**update, "recalled": hits}
 
@@ -255,8 +251,21 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
 
     aafter_agent = averb(after_agent)
 
+    def _recalled(
+        self, conversation: ThreadedConversation, path: Sequence[BaseMessage], lineage: Lineage
+    ) -> Flow[list[Recalled]]:
+        return recall_elsewhere(
+            conversation,
+            text_of(path[-1]),
+            path,
+            self._recall,
+            scope=self._scope,
+            min_similarity=self._min_similarity,
+            lineage=lineage,
+        )
+
     def _view(self, request: ModelRequest[Any]) -> Flow[list[AnyMessage]]:
-        conversation, _ = self._conversations.of(get_config())
+        conversation, lineage = self._conversations.of(get_config())
         state = cast("ThreadMemState", request.state)
         # Tool results are stored before each call, since a summary may replace them in the list.
         active = state.get("active_thread")
@@ -264,7 +273,10 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
         if active is None:
             return request.messages
         thread = yield from thread_to(conversation, active["message_id"])
-        quoted = recall_message(state.get("recalled") or [])
+        hits = state.get("recalled")
+        if hits is None:  # The run goes on from a checkpoint, which contains no recalled text.
+            hits = (yield from self._recalled(conversation, thread, lineage)) if thread else []
+        quoted = recall_message(hits)
         window = bound(self._window, conversation.name)
         front, earlier, turn = _parts(request.messages, state["messages"], thread, active["message_id"])
         view = yield from coverage.covered(conversation, shown(earlier, turn, window))
