@@ -248,14 +248,15 @@ def settled(conn: Conn, keys: Sequence[int], *, anew: bool) -> set[int]:
     }
 
 
-def put_draft(conn: Conn, tree_id: int, hash_: str, summary: MessageSummary) -> None:
-    """Store a summary as a draft until its run is stored.
+def put_draft(conn: Conn, tree_id: int, version: int, hash_: str, summary: MessageSummary) -> None:
+    """Store a summary as a draft until its run is stored, unless the tree has another version by now.
 
     Raises:
         SessionNotFoundError: The tree was erased while the summarizer read the texts.
     """
     trees.lock(conn, tree_id)
-    trees.head(conn, tree_id)
+    if trees.head(conn, tree_id).version != version:
+        return  # The summaries were emptied, since a message was deleted that the draft may quote.
     draft_text = json.dumps([summary.title, summary.summary])
     conn.run(
         _PUT_DRAFT, tree_id, hash_, draft_text if conn.seal is None else conn.seal.text(hash_, draft_text)
@@ -312,6 +313,22 @@ def new_roots(conn: Conn, owner: str) -> list[int]:
 def tree_of(conn: Conn, owner: str, session: str) -> int | None:
     """The tree of the summaries of a session; of the long-term memory for an empty session."""
     return trees.find(conn, owner, session, SUMMARIES)
+
+
+def quoting(conn: Conn, owner: str, conversations: Iterable[str]) -> list[int]:
+    """The trees of the summaries that may quote messages of conversations, including the long-term memory.
+
+    A summarizer reads the summary of the group before too, so every summary of a tree may quote every
+    message. After the trees are emptied, the next run summarises the messages again, which is recorded here.
+    """
+    found = []
+    for name in dict.fromkeys((*conversations, "")):
+        source, summaries = trees.find(conn, owner, name), tree_of(conn, owner, name)
+        if source is not None:
+            uncover(conn, source)
+        if summaries is not None:
+            found.append(summaries)
+    return found
 
 
 class Extent(NamedTuple):
