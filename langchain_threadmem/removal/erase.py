@@ -278,6 +278,7 @@ def _erase_older(conn: Conn, owner: str, conversation: str | None, time: datetim
             if scope_tree not in erased.keys:
                 _purge_older(conn, owner, tree, scope_tree, seconds, erased)
         erased.rows.update(tables.delete_checkpoints_before(conn, tree, seconds))
+        summary_queries.uncover(conn, tree)
         erased.conversations.append(name)
     erased.rows.update(tables.delete_older(conn, owner, seconds) if conversation is None else {})
     return erased

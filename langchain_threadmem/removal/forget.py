@@ -11,6 +11,7 @@ import logging
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from langchain_threadmem.checkpoints import queries as checkpoint_queries
 from langchain_threadmem.checkpoints.redaction import redact
@@ -19,7 +20,6 @@ from langchain_threadmem.engine.flow import Call, Flow, Sql
 from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import InputError, ThreadMemError
 from langchain_threadmem.index import watermarks
-from langchain_threadmem.index.empty_tree import empty_tree
 from langchain_threadmem.index.removal import Removed, drop, take_out
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.removal import forgettable, purging
@@ -182,9 +182,11 @@ def _remove(conn: Conn, owner: str, keys: Sequence[int], *, purge: bool) -> Remo
         return leave_indexes(conn, owner, keys)
     units = unit_queries.by_keys(conn, owner, keys)
     session_of = {unit.tree: unit.session for unit in units if unit.id is None}
-    quoting = summary_queries.quoting(conn, owner, session_of.values()) if session_of else []
+    sessions = session_of.values()
     channels = {tree: _channels(conn, owner, session) for tree, session in session_of.items()}
-    trees.lock_all(conn, {*quoting, *session_of, *(copy for copies in channels.values() for copy in copies)})
+    quoting = summary_queries.quoting(conn, owner, sessions)
+    trees.lock_all(conn, {*session_of, *chain(*channels.values()), *quoting})
+    emptied = summary_queries.empty_quoting(conn, owner, sessions)
     purged: dict[int, set[int]] = {}
     for tree, copies in channels.items():
         rows = purging.with_versions(conn, tree, [unit.key for unit in units if unit.tree == tree])
@@ -193,17 +195,14 @@ def _remove(conn: Conn, owner: str, keys: Sequence[int], *, purge: bool) -> Remo
         purged[tree] = set(left)
         for copy in copies:
             purged[copy] = {row.key for row, _ in _removable(purging.copies(conn, copy, rows))}
-    removed = leave_indexes(conn, owner, {*keys, *(key for found in purged.values() for key in found)})
+    removed = leave_indexes(conn, owner, {*keys, *chain(*purged.values())})
     for tree, taken in removed.keys.items():
         if purged.get(tree):
             purging.purge(conn, owner, tree, purged[tree], channel=tree not in session_of)
-        elif tree not in (*session_of, *quoting):
+        elif tree not in session_of:
             stale_marks.mark_stale(conn, stale_marks.ancestors(conn, taken))
             summary_queries.delete_summaries(conn, owner, tree, taken)
-    for tree in quoting:
-        removed.keys[tree] = [row.key for row in nodes.outline(conn, tree)]
-        empty_tree(conn, tree, owner)
-    return removed
+    return Removed(removed.keys | emptied.keys, removed.indexed or emptied.indexed)
 
 
 def _channels(conn: Conn, owner: str, conversation: str) -> list[int]:

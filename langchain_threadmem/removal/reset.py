@@ -31,16 +31,17 @@ def erase(runtime: Runtime, name: str, cascade: Cascade = "delete") -> Flow[None
         own = [tree for _, tree in checkpoint_queries.scopes(conn, owner, name)]
         quoting = summary_queries.quoting(conn, owner, [name]) if own else []
         trees.lock_all(conn, {*own, *quoting})
-        if cascade == "stale":
-            for tree in quoting:
-                stale_marks.mark_stale(conn, stale_marks.above_tree(conn, tree))
-                summary_queries.clear_drafts(conn, tree)
-        emptied = own if cascade == "stale" else {*own, *quoting}
-        removed = Removed({}, any(watermarks.indexed(conn, tree) for tree in emptied))
-        for tree in emptied:
-            removed.keys[tree] = [row.key for row in nodes.outline(conn, tree)]
+        indexed = any(watermarks.indexed(conn, tree) for tree in own)
+        removed = {tree: [row.key for row in nodes.outline(conn, tree)] for tree in own}
+        if cascade == "delete" and own:
+            summaries = summary_queries.empty_quoting(conn, owner, [name])
+            removed, indexed = removed | summaries.keys, indexed or summaries.indexed
+        for tree in quoting:
+            stale_marks.mark_stale(conn, stale_marks.above_tree(conn, tree))
+            summary_queries.clear_drafts(conn, tree)
+        for tree in own:
             empty_tree(conn, tree, owner)
             checkpoint_queries.clear(conn, tree)
-        return removed
+        return Removed(removed, indexed)
 
     yield from drop(runtime, (yield from Sql(clear, write=True)))

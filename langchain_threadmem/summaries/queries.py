@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from sqlalchemy import BigInteger, bindparam, func, literal_column, select, update
@@ -11,12 +11,13 @@ from sqlalchemy import delete as sql_delete
 
 from langchain_threadmem.errors import EncryptionError
 from langchain_threadmem.index import watermarks
-from langchain_threadmem.index.removal import take_out
+from langchain_threadmem.index.empty_tree import empty_tree
+from langchain_threadmem.index.removal import Removed, take_out
 from langchain_threadmem.index.watermarks import SUMMARIES_OF, Watermark
 from langchain_threadmem.storage import node_keys
 from langchain_threadmem.storage.schema import SUMMARIES, State, digest, draft, mark, node, tree, unit
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
-from langchain_threadmem.tree import stale_marks, trees
+from langchain_threadmem.tree import nodes, stale_marks, trees
 from langchain_threadmem.tree.node import MessageSummary
 from langchain_threadmem.units import memory
 
@@ -319,16 +320,31 @@ def quoting(conn: Conn, owner: str, conversations: Iterable[str]) -> list[int]:
     """The trees of the summaries that may quote messages of conversations, including the long-term memory.
 
     A summarizer reads the summary of the group before too, so every summary of a tree may quote every
-    message. After the trees are emptied, the next run summarises the messages again, which is recorded here.
+    message below the tree.
     """
-    found = []
-    for name in dict.fromkeys((*conversations, "")):
-        source, summaries = trees.find(conn, owner, name), tree_of(conn, owner, name)
+    found = (tree_of(conn, owner, name) for name in dict.fromkeys((*conversations, "")))
+    return [tree_id for tree_id in found if tree_id is not None]
+
+
+def empty_quoting(conn: Conn, owner: str, conversations: Collection[str]) -> Removed:
+    """Empty the trees of the summaries that may quote messages of conversations.
+
+    The next run summarises these conversations and the long-term memory again.
+
+    Args:
+        conn: A write transaction that has locked the conversations and the trees of `quoting`.
+        owner: The owner.
+        conversations: The conversations.
+    """
+    found = quoting(conn, owner, conversations) if conversations else []
+    removed = Removed({}, any(watermarks.indexed(conn, tree_id) for tree_id in found))
+    for tree_id in found:
+        removed.keys[tree_id] = [row.key for row in nodes.outline(conn, tree_id)]
+        empty_tree(conn, tree_id, owner)
+    for source in (trees.find(conn, owner, name) for name in conversations):
         if source is not None:
             uncover(conn, source)
-        if summaries is not None:
-            found.append(summaries)
-    return found
+    return removed
 
 
 class Extent(NamedTuple):

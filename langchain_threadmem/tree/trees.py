@@ -139,6 +139,7 @@ _BEGIN_EPOCH = Statement(
     .values(version=tree.c.version + 1, epoch=tree.c.epoch + 1),
     "tree",
 )
+_NAME = Statement(select(tree.c.conversation).where(tree.c.id == bindparam("tree")), "tree")
 _LOCK = Statement(select(tree.c.id).where(tree.c.id == bindparam("tree")).with_for_update(), "tree")
 _LOCK_ALL = Statement(
     select(tree.c.id).where(within(tree.c.id, "trees")).order_by(tree.c.id).with_for_update(), "trees"
@@ -154,6 +155,11 @@ _LIST = Statement(
 def find(conn: Conn, owner: str, conversation: str, scope: str = "") -> int | None:
     """The id of a conversation's tree, or `None`."""
     return id_of_tree(conn, conn.all(_FIND, owner, conversation, scope))
+
+
+def name_of(conn: Conn, tree_id: int) -> str:
+    """The name of a tree's conversation."""
+    return str(conn.all(_NAME, tree_id)[0][0])
 
 
 def tree_query(owner: str, conversation: str) -> Query:

@@ -284,3 +284,23 @@ def test_a_run_that_goes_on_from_a_checkpoint_recalls_again(
     system.remove_session(PRIVATE)
     invoke(chat, None, config)
     assert secret not in prompts[-1]
+
+
+def test_what_a_deleted_run_said_is_quoted_by_no_summary(
+    url: str, owner: str, secret: str, call: Call
+) -> None:
+    with MemorySystem(url, owner=owner, embeddings=WordEmbeddings(), summarizer=Quoting()) as system:
+        saver = ThreadMemSaver(system)
+        chat = create_threaded_chat(FakeListChatModel(responses=["Yes."]), system, checkpointer=saver)
+        for run, text in (("first", "What is flour?"), ("second", f"My code is {secret}.")):
+            config: Any = {"configurable": {"thread_id": PRIVATE}, "metadata": {"run_id": run}}
+            chat.invoke({"messages": [("user", text)]}, config)
+        system.conversation(LATER).append("How do I bake bread?", "With flour and time.")
+        system.summarize_long_term_memory()
+        assert secret in repr(system.query("code", search_range=ANY, k_limit=99))
+        call(saver, "delete_for_runs", ["second"])
+        assert secret not in repr(system.query("code", search_range=ANY, k_limit=99))
+        assert secret not in repr(system.conversation(LATER).recall("code", n_results=99, scope="owner"))
+        system.summarize_long_term_memory()
+        assert secret not in repr(system.unfold(owner, levels=1))
+        assert system.verify().ok

@@ -253,7 +253,8 @@ def test_what_is_live_again_is_summarised_again(opened: Open) -> None:
         assert root is not None
         assert contents(system.unfold(root)) == [text]
     saver.delete_for_runs(["second"])
-    assert system.unit("s").stale
+    with pytest.raises(UnitNotFoundError):
+        system.unit("s")
     root = system.summarize_session("s")
     assert root is not None
     assert contents(system.unfold(root)) == ["old"]
