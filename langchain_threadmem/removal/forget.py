@@ -130,6 +130,8 @@ def _pass(runtime: Runtime, percentage: float, scorer: Scorer | None, *, purge: 
 def forget_message(conversation: Conversation, message: MessageRef, *, purge: bool) -> Flow[None]:
     """Forget one message, and all its versions if it is removed from history too.
 
+    The summaries that may quote it are deleted, so that recall does not find it there.
+
     Args:
         conversation: The conversation of the message.
         message: The `id` of the message or of its node.
@@ -153,7 +155,11 @@ def forget_message(conversation: Conversation, message: MessageRef, *, purge: bo
                 f"message {message!r} cannot be forgotten: it is a tool call, a tool result or a system "
                 "message, it was superseded or forgotten before, or it is exempt (never_delete)"
             )
-        return _remove(conn, runtime.owner, keys, purge=purge)
+        quoting = summary_queries.quoting(conn, runtime.owner, [conversation.name])
+        trees.lock_all(conn, {tree, *quoting})
+        emptied = summary_queries.empty_quoting(conn, runtime.owner, [conversation.name])
+        removed = _remove(conn, runtime.owner, keys, purge=purge)
+        return Removed(removed.keys | emptied.keys, removed.indexed or emptied.indexed)
 
     removed = yield from Sql(write, write=True)
     yield from drop(runtime, removed)

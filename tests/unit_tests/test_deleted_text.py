@@ -304,3 +304,14 @@ def test_what_a_deleted_run_said_is_quoted_by_no_summary(
         system.summarize_long_term_memory()
         assert secret not in repr(system.unfold(owner, levels=1))
         assert system.verify().ok
+
+
+def test_a_message_that_an_agent_forgets_is_quoted_by_no_summary(system: MemorySystem, secret: str) -> None:
+    tool = forget_tool(system, confirm=False, purge=False, conversation_id=PRIVATE)
+    for node in system.conversation(PRIVATE).history:
+        if secret in node.message.text and node.state.label == "live":
+            tool.invoke({"message": node.id})
+    assert secret not in repr(system.query("code", search_range=ANY, k_limit=99))
+    system.summarize_long_term_memory()
+    assert secret not in repr(system.query("code", search_range=ANY, k_limit=99))
+    assert secret in repr(system.conversation(PRIVATE).history)
