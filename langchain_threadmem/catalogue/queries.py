@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import bindparam, literal_column, select
 
-from langchain_threadmem.storage import node_keys
+from langchain_threadmem.storage import encryption_keys, node_keys
 from langchain_threadmem.storage.encryption import Seal
 from langchain_threadmem.storage.schema import SUMMARIES, digest, node, profile, tree
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
@@ -121,6 +121,7 @@ def profile_of(conn: Conn, tree_id: int) -> Profile:
 
 def put_profile(conn: Conn, tree_id: int, new: Profile) -> None:
     """Store the profile of a conversation."""
+    encryption_keys.claim(conn)
     title, metadata = new.title, json.dumps(dict(new.metadata))
     if (seal := conn.seal) is not None:
         name = _name(tree_id)

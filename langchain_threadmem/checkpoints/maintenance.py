@@ -21,6 +21,7 @@ from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.index.removal import Removed, drop
 from langchain_threadmem.messages.parts import TypedBytes
+from langchain_threadmem.storage import encryption_keys
 from langchain_threadmem.storage.schema import SUMMARIES, State
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.summaries import queries as summary_queries
@@ -35,6 +36,7 @@ def delete_for_runs(archive: Archive, runs: Sequence[str]) -> Flow[None]:
     owner = archive.runtime.owner
 
     def write(conn: Conn) -> Removed:
+        encryption_keys.require(conn)
         rows: dict[int, list[CheckpointRow]] = {}
         for run in dict.fromkeys(map(str, runs)):
             for row in checkpoint_queries.of_run(conn, owner, run):

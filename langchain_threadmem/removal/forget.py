@@ -24,6 +24,7 @@ from langchain_threadmem.index.removal import Removed, drop, take_out
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.removal import forgettable, purging
 from langchain_threadmem.removal.scores import Scorer, count_to_forget, least_important
+from langchain_threadmem.storage import encryption_keys
 from langchain_threadmem.storage.schema import SUMMARIES
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.summaries import queries as summary_queries
@@ -83,11 +84,16 @@ def forget(
     owner = runtime.owner
     yield from runtime.get(Visits).settle()
     forgotten = 0
-    remaining = yield from Sql(lambda conn: forgettable.size(conn, owner))
+
+    def count_units(conn: Conn) -> int:
+        encryption_keys.require(conn)
+        return forgettable.size(conn, owner)
+
+    remaining = yield from Sql(count_units)
     while max_units is None or remaining > max_units:
         count = yield from _pass(runtime, percentage, scorer, purge=purge)
         forgotten += count
-        remaining = yield from Sql(lambda conn: forgettable.size(conn, owner))
+        remaining = yield from Sql(count_units)
         if not count or max_units is None or not until_below:
             break
     return Forgotten(forgotten, remaining, purge)

@@ -106,6 +106,15 @@ _FIRSTS = Statement(
     .where(digest.c.tree == bindparam("at"), digest.c.thread > literal_column("0")),
     *("source", "at"),
 )
+# Without the check of `trees.find`: data can be deleted without its key.
+_FIND = Statement(
+    select(tree.c.id).where(
+        tree.c.owner == bindparam("owner"),
+        tree.c.conversation == bindparam("conversation"),
+        tree.c.scope == bindparam("scope"),
+    ),
+    *("owner", "conversation", "scope"),
+)
 _PUT_DRAFT = insert_of(draft, replace=True)
 _GET_DRAFT = Statement(
     select(draft.c.summary).where(draft.c.tree == bindparam("tree"), draft.c.hash == bindparam("hash")),
@@ -322,8 +331,8 @@ def quoting(conn: Conn, owner: str, conversations: Iterable[str]) -> list[int]:
     A summarizer reads the summary of the group before too, so every summary of a tree may quote every
     message below the tree.
     """
-    found = (tree_of(conn, owner, name) for name in dict.fromkeys((*conversations, "")))
-    return [tree_id for tree_id in found if tree_id is not None]
+    names = dict.fromkeys((*conversations, ""))
+    return [row[0] for name in names for row in conn.all(_FIND, owner, name, SUMMARIES)]
 
 
 def empty_quoting(conn: Conn, owner: str, conversations: Collection[str]) -> Removed:
@@ -341,9 +350,8 @@ def empty_quoting(conn: Conn, owner: str, conversations: Collection[str]) -> Rem
     for tree_id in found:
         removed.keys[tree_id] = [row.key for row in nodes.outline(conn, tree_id)]
         empty_tree(conn, tree_id, owner)
-    for source in (trees.find(conn, owner, name) for name in conversations):
-        if source is not None:
-            uncover(conn, source)
+    for source in (row[0] for name in conversations for row in conn.all(_FIND, owner, name, "")):
+        uncover(conn, source)
     return removed
 
 

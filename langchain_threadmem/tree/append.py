@@ -136,8 +136,8 @@ class NodeWriter:
     def flush(self) -> None:
         """Insert the pending rows, and store the time of the last use."""
         if self.rows:
+            encryption_keys.claim(self.conn)
             if (seal := self.conn.seal) is not None:
-                encryption_keys.claim(self.conn)
                 self.rows[:] = [(*row[:6], seal.text(row[4], row[6]), *row[7:]) for row in self.rows]
             insert(self.conn, self.rows)
             self.rows.clear()

@@ -9,7 +9,7 @@ from dataclasses import replace
 from sqlalchemy import bindparam, delete, select
 
 from langchain_threadmem.errors import EncryptionError
-from langchain_threadmem.storage import node_keys
+from langchain_threadmem.storage import encryption_keys, node_keys
 from langchain_threadmem.storage.encryption import UNREADABLE_NOTE
 from langchain_threadmem.storage.schema import State, bias, choice, node
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
@@ -62,6 +62,7 @@ def put(conn: Conn, placed: Iterable[tuple[int, str, Placement]]) -> None:
         (key, sealed(message, new.reason), json.dumps(new.chances), sealed(message, new.title) or None)
         for key, message, new in placed
     ]
+    encryption_keys.claim(conn)
     conn.many(_PUT, rows)
 
 

@@ -240,6 +240,7 @@ def find_or_create(conn: Conn, owner: str, conversation: str, now: float, scope:
 
 def _create(conn: Conn, owner: str, conversation: str, now: float, scope: str) -> int | None:
     """The id of a new tree, or `None` if the tree exists."""
+    encryption_keys.require(conn)
     used = 0.0 if scope == "" else None
     row = conn.one(_CREATE, owner, conversation, scope, now, conn.seal is not None, used)
     return None if row is None else int(row[0])
