@@ -145,9 +145,10 @@ def stats(access: Access, as_json: bool) -> None:
 
 def _counted(name: str, history: Sequence[ConversationNode]) -> dict[str, Any]:
     from langchain_threadmem.tree import graph
+    from langchain_threadmem.tree.node import is_said
 
     nodes = graph.living(history)
-    return {"conversation": name, "messages": len(nodes), "threads": len(graph.leaves(nodes))}
+    return {"conversation": name, "messages": sum(map(is_said, nodes)), "threads": len(graph.leaves(nodes))}
 
 
 def _message(node: ConversationNode) -> dict[str, Any]:

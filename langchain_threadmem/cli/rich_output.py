@@ -24,7 +24,7 @@ from langchain_threadmem.statistics.verbs import Statistics
 from langchain_threadmem.threads.moves.corrections import Doubt
 from langchain_threadmem.threads.moves.sort import Move
 from langchain_threadmem.tree import graph
-from langchain_threadmem.tree.node import ConversationNode, is_doubtful
+from langchain_threadmem.tree.node import ConversationNode, is_doubtful, is_said
 
 Nodes = Sequence[ConversationNode]
 
@@ -127,7 +127,8 @@ def list_conversations(histories: Iterable[tuple[str, Nodes]]) -> RenderableType
     for name, history in histories:
         nodes = graph.living(history)
         begins = _opening(nodes[0], "dim") if nodes else Text()
-        table.add_row(Text(one_line(name)), str(len(nodes)), str(len(graph.leaves(nodes))), begins)
+        messages, threads = sum(map(is_said, nodes)), len(graph.leaves(nodes))
+        table.add_row(Text(one_line(name)), str(messages), str(threads), begins)
     return table if table.row_count else Text("no conversations")
 
 

@@ -202,7 +202,8 @@ def move(conn: Conn, tree_id: int, old: NodeRow, following: Iterable[Outline], p
         )
     head = trees.head(conn, tree_id)
     conn.run(_SUPERSEDE, json.dumps([old.key]), head.next_seq)
-    writer = NodeWriter(conn, tree_id, head)
+    trees.keep_use(conn, tree_id, head.used)
+    writer = NodeWriter(conn, tree_id, head._replace(used=None))  # A move is no use of the conversation.
     under, parent = writer.under(parent)
     key, seq = writer.add(under, parent, *old[3:7]), head.next_seq
     writer.flush()

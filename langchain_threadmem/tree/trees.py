@@ -405,12 +405,15 @@ _EXACT = Statement(
     *("owner", "top", "since", "used", "tree", "most"),
 )
 _BOUNDS = Statement(
-    select(node_keys.newest(tree.c.id, "created"), tree.c.id).where(
+    select(node_keys.newest(tree.c.id, "created"), *tree.c["id", "used"]).where(
         *_OF_OWNER, _is_bound_in_sql, tree.c.used > bindparam("floor")
     ),
     *("owner", "top", "floor"),
 )
 _NAME = Statement(select(tree.c.conversation).where(tree.c.id == bindparam("tree")), "tree")
+_NEWEST_TIME = Statement(
+    select(node_keys.newest(tree.c.id, "created")).where(tree.c.id == bindparam("tree")), "tree"
+)
 _USE = Statement(
     update(tree).where(tree.c.id == bindparam("at")).values(used=bindparam("used")), *("used", "at")
 )
@@ -441,6 +444,22 @@ def used_after(used: float, created: float) -> float:
     return _bound(created) if abs(created - used) < STEP else created
 
 
+def time_of_use(used: float, created: float) -> float:
+    """The time of the newest message, in seconds since 1970.
+
+    Args:
+        used: The value of `tree.used`.
+        created: The time of the newest node, which is earlier if the node is a moved message.
+    """
+    return created if _is_bound(used) and used - STEP < created <= used else used
+
+
+def keep_use(conn: Conn, tree_id: int, used: float | None) -> None:
+    """Replace a bound in `tree.used` by the time of the newest message, before a message is moved."""
+    if used is not None and _is_bound(used):
+        use(conn, tree_id, time_of_use(used, conn.all(_NEWEST_TIME, tree_id)[0][0]))
+
+
 def use(conn: Conn, tree_id: int, used: float) -> None:
     """Store the value of `tree.used`."""
     conn.run(_USE, used, tree_id)
@@ -467,8 +486,9 @@ def latest_first(
         # At least `most` conversations have a message after the floor, so only such conversations are read.
         floor = -math.inf if last is None else last[0] - STEP
         rows = conn.all(_EXACT, owner, top, max(since, floor), *before, most)
-        for time, tree_id in conn.all(_BOUNDS, owner, top, floor):
-            if time is not None and time > floor and time >= since and (time, tree_id) < before:
+        for created, tree_id, used in conn.all(_BOUNDS, owner, top, floor):
+            time = -math.inf if created is None else time_of_use(used, created)
+            if time > floor and time >= since and (time, tree_id) < before:
                 rows.append((time, tree_id))
         rows = sorted(rows, reverse=True)[:most]
         yield [tree_id for _, tree_id in rows]
