@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -29,30 +29,53 @@ PATH = click.Path(path_type=Path)
 """The type of paths, which commands check when they use them."""
 
 
+OWNER = "user"
+"""The owner of commands, unless another one is named or the only one of the database."""
+
+
 @dataclass(frozen=True)
 class Access:
-    """The database and the owner that a command works on.
+    """The database and the owners that a command works on.
 
     Attributes:
         db: A file or a URL.
-        owner: The owner of the memory.
+        owner: The owner of the memory; `None` if none was named.
+        everybody: Whether the command works on the memories of all owners.
     """
 
     db: str
-    owner: str
+    owner: str | None = None
+    everybody: bool = False
 
     def open(self, *, read_only: bool = False, **options: Any) -> MemorySystem:
-        """Open the existing memory.
+        """Open the existing memory of the owner; if none was named, of the only owner, else of `OWNER`.
 
         Raises:
             InputError: The database does not exist, or has no memory of the owner.
             OlderDatabaseError: The database has an older schema, and the memory is opened read-only.
         """
         from langchain_threadmem.memory_system import MemorySystem
+
+        existing = self.owners(migrate=not read_only)
+        owner = self.owner or (existing[0] if len(existing) == 1 else OWNER)
+        if existing and owner not in existing:
+            raise InputError(f"there is no memory of {owner!r}; there is {listed(existing)}")
+        return MemorySystem(self.db, owner=owner, read_only=read_only, **options)
+
+    def owners(self, *, migrate: bool = False) -> list[str]:
+        """The owners in the database; none if row-level security hides them.
+
+        Args:
+            migrate: Whether an older database is migrated.
+
+        Raises:
+            InputError: The database does not exist.
+            OlderDatabaseError: The database has an older schema, and is not to be migrated.
+            PersistenceError: The command works on all owners, and row-level security hides them.
+        """
         from langchain_threadmem.removal import tables
         from langchain_threadmem.storage.database import open_database
         from langchain_threadmem.storage.urls import sqlite_file
-        from langchain_threadmem.transfer import rows
 
         file = sqlite_file(self.db)
         if file is not None and not file.is_file():
@@ -63,15 +86,31 @@ class Access:
         try:
             database = open_database(self.db, read_only=True)
         except OlderDatabaseError:
-            if read_only:
+            if not migrate:
                 raise
             database = open_database(self.db)  # Migrates the database.
         with closing(database) as opened:
-            if not opened.row_security:  # With row-level security the role cannot see the owners.
-                opened.read(
-                    lambda conn: rows.check_owner_exists(conn, self.owner) if tables.owners(conn) else None
-                )
-        return MemorySystem(self.db, owner=self.owner, read_only=read_only, **options)
+            return opened.read(tables.owners) if self.everybody or not opened.row_security else []
+
+    def each(self) -> list[Access]:
+        """The access to the memory of each owner that a command works on.
+
+        Raises:
+            InputError: The database has several owners, and none was named.
+        """
+        if self.everybody and self.owner is not None:
+            raise InputError(f"--everybody includes {self.owner!r}; leave out --owner or --everybody")
+        existing = [] if self.owner is not None else self.owners(migrate=True)
+        if self.everybody:
+            return [replace(self, owner=owner) for owner in existing]
+        if len(existing) > 1:
+            from langchain_threadmem.storage.urls import quoted
+
+            raise InputError(
+                f"{quoted(self.db)} has the memories of {listed(existing)}; choose one with --owner NAME, or "
+                "all with --everybody"
+            )
+        return [self]
 
 
 def command(
@@ -82,6 +121,7 @@ def command(
     conversation: Literal["optional", "required"] | None = None,
     also: str = "",
     owner: bool = True,
+    everybody: bool = False,
     json: str = "",
 ) -> Callable[[Callable[..., int | None]], click.Command]:
     """Make a command with the common options of a function; its docstring is the help.
@@ -95,6 +135,7 @@ def command(
             after `--db`, if CONVERSATION is required, or if it does not look like a database.
         also: Another name of the option `--db`.
         owner: Whether the command has the option `--owner`, a part of `access` if there is a database.
+        everybody: Whether the command has the option `--everybody`, a part of `access`.
         json: The contents of the JSON document of the option `--json`, which the function takes as
             `as_json`; empty if the command has no such option.
     """
@@ -115,7 +156,17 @@ def command(
         )
     if owner:
         options.append(
-            click.Option(["--owner"], metavar="NAME", default="user", help="The owner of the memory.")
+            click.Option(
+                ["--owner"],
+                metavar="NAME",
+                default=OWNER if database is None else None,
+                help="The owner of the memory."
+                + ("" if database is None else f"  [default: the only owner, else {OWNER}]"),
+            )
+        )
+    if everybody:
+        options.append(
+            click.Option(["--everybody"], is_flag=True, help="Work on the memories of all owners.")
         )
     if json:
         options.append(
@@ -126,7 +177,8 @@ def command(
         def run(**given: Any) -> int | None:
             if database is not None:
                 _settle(given, conversation)
-                given["access"] = Access(given.pop("db"), given.pop("owner", ""))
+                access = Access(given.pop("db"), given.pop("owner", None), given.pop("everybody", False))
+                given["access"] = access
             return function(**given)
 
         run.__dict__.update(function.__dict__)  # The other options of the command.
@@ -177,18 +229,39 @@ def check_one(*, required: bool = False, **given: bool) -> None:
         )
 
 
-def conversation_of(system: MemorySystem, name: str) -> ChatMemory:
-    """An existing conversation.
+def conversation_of(system: MemorySystem, name: str, *, exact: bool = False) -> ChatMemory:
+    """An existing conversation, by its id, by the beginning of its id, or by its title.
+
+    Args:
+        system: The memory.
+        name: The name.
+        exact: Whether only the id is a name, for commands that delete.
 
     Raises:
-        InputError: The conversation does not exist; the error lists existing conversations.
+        InputError: The conversation does not exist, or several have the name; the error lists conversations.
     """
     names = system.conversations()
-    if name not in names:
-        raise InputError(
-            f"there is no conversation {name!r} of {system.owner!r}; there is {listed(names) or 'none'}"
-        )
-    return system.conversation(name)
+    found = [name] if name in names else []
+    if not exact:
+        found = found or [each for each in names if each.startswith(name)] or _titled(system, name)
+    if len(found) == 1:
+        return system.conversation(found[0])
+    if found:
+        raise InputError(f"{name!r} names {listed(found, 5)}; write more of the id")
+    raise InputError(
+        f"there is no conversation {name!r} of {system.owner!r}; there is {listed(names) or 'none'}"
+    )
+
+
+def _titled(system: MemorySystem, title: str) -> list[str]:
+    """The conversations with a title."""
+    found: list[str] = []
+    cursor: str | None = None
+    while True:
+        page = system.list_conversations(limit=1000, cursor=cursor, archived="both")
+        found += [each.id for each in page if each.title.casefold() == title.casefold()]
+        if (cursor := page.cursor) is None:
+            return found
 
 
 @contextmanager
@@ -218,6 +291,12 @@ def print_json(value: Any, **fields: Any) -> None:
     import json
 
     print(json.dumps({**fields, **_to_json(value)} if fields else value, indent=2, default=_to_json))
+
+
+def print_documents(access: Access, documents: Mapping[str, Mapping[str, Any]]) -> None:
+    """Print the document of one owner, or with `--everybody` an array of documents with their owners."""
+    named = [{"owner": owner, **document} for owner, document in documents.items()]
+    print_json(named if access.everybody else next(iter(documents.values())))
 
 
 def _to_json(value: Any) -> Any:

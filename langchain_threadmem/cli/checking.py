@@ -2,32 +2,51 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
 
-from langchain_threadmem.cli.arguments import Access, check_one, command, print_json, progress_bar
+from langchain_threadmem.cli.arguments import Access, check_one, command, print_documents, progress_bar
 from langchain_threadmem.messages.text import visible
 
 if TYPE_CHECKING:
+    from langchain_threadmem.memory_system import MemorySystem
     from langchain_threadmem.verify import Verification
 
 
 @command(
     "verify",
-    examples=["verify", "verify --db memory.db --owner ada --json"],
+    examples=["verify", "verify --db memory.db --owner ada --json", "verify memory.db --everybody"],
     database="argument",
+    everybody=True,
     json="the numbers of conversations and messages, and the problems",
 )
 def verify(access: Access, as_json: bool) -> int:
     """Check a database and every message in it."""
-    with access.open(read_only=True) as system:
-        verification = system.verify()
+    found = _verified(access)
     if as_json:
-        print_json(verification, ok=verification.ok)
+        print_documents(access, {owner: {"ok": one.ok, **asdict(one)} for owner, one in found.items()})
     else:
-        _print_verification(verification)
-    return 0 if verification.ok else 1
+        for owner, one in found.items():
+            _print_owner(access, owner)
+            _print_verification(one)
+    return 0 if all(one.ok for one in found.values()) else 1
+
+
+def _verified(access: Access) -> dict[str, Verification]:
+    """The results of `verify` by owner."""
+    found = {}
+    for one in access.each():
+        with one.open(read_only=True) as system:
+            found[system.owner] = system.verify()
+    return found
+
+
+def _print_owner(access: Access, owner: str) -> None:
+    if access.everybody:
+        print(f"{visible(owner)}:")
 
 
 def _print_verification(verification: Verification) -> None:
@@ -40,6 +59,7 @@ def _print_verification(verification: Verification) -> None:
 @command(
     "repair",
     examples=["repair --db memory.db", "repair --db memory.db --backup before-repair.db"],
+    everybody=True,
     json="the backup, the repairs, and the problems that are left",
 )
 @click.option(
@@ -59,24 +79,32 @@ def repair(access: Access, backup: str | None, no_backup: bool, as_json: bool) -
     from langchain_threadmem.storage.urls import without_password
     from langchain_threadmem.transfer import backup as backing_up
 
-    with access.open(read_only=True) as system:
-        verification = system.verify()
-    copy, repairs = None, []
-    if not verification.ok:
-        if not no_backup:
-            target = backup or _copy_of(access.db)
-            backing_up.backup(access.db, target)
-            copy = without_password(target)
-        with access.open() as system:
-            repairs = run(repairing.repair(system.runtime), system.runtime)
-            verification = system.verify()
+    found = _verified(access)
+    copy, repairs = None, dict[str, list[str]]()
+    if not (no_backup or all(one.ok for one in found.values())):
+        target = backup or _copy_of(access.db)
+        backing_up.backup(access.db, target)
+        copy = without_password(target)
+    for owner in [owner for owner, one in found.items() if not one.ok]:
+        with Access(access.db, owner).open() as system:
+            repairs[owner] = run(repairing.repair(system.runtime), system.runtime)
+            found[owner] = system.verify()
     if as_json:
-        print_json(
-            {"ok": verification.ok, "backup": copy, "repairs": repairs, "problems": verification.problems}
-        )
-        return 0 if verification.ok else 1
-    if copy is not None:
-        print(f"the database before the repair is in {copy!r}")
+        documents = {
+            owner: {"ok": one.ok, "backup": copy, "repairs": repairs.get(owner, []), "problems": one.problems}
+            for owner, one in found.items()
+        }
+        print_documents(access, documents)
+    else:
+        if copy is not None:
+            print(f"the database before the repair is in {copy!r}")
+        for owner, one in found.items():
+            _print_owner(access, owner)
+            _print_repair(one, repairs.get(owner, []))
+    return 0 if all(one.ok for one in found.values()) else 1
+
+
+def _print_repair(verification: Verification, repairs: Sequence[str]) -> None:
     for text in repairs:
         print(text)
     if not verification.ok:
@@ -84,7 +112,6 @@ def repair(access: Access, backup: str | None, no_backup: bool, as_json: bool) -
     elif not repairs:
         print("nothing to repair")
     _print_verification(verification)
-    return 0 if verification.ok else 1
 
 
 def _copy_of(database: str) -> str:
@@ -101,6 +128,7 @@ def _copy_of(database: str) -> str:
     "reindex",
     examples=["reindex --db memory.db", "reindex --db memory.db --vectors http://host:8000"],
     database="argument",
+    everybody=True,
     json="the numbers of vectors in the index and in the database",
 )
 @click.option(
@@ -111,25 +139,33 @@ def _copy_of(database: str) -> str:
 )
 def reindex(access: Access, place: str | None, as_json: bool) -> int:
     """Embed missing messages, and fill the index of vectors."""
+    documents = {}
+    for one in access.each():
+        with one.open(vectors=place) as system, progress_bar("embed") as update:
+            system.flush(update)
+            documents[system.owner] = {"indexed": system.reindex()} | _stored(system)
+    if as_json:
+        print_documents(access, documents)
+    else:
+        for owner, numbers in documents.items():
+            _print_owner(access, owner)
+            print(
+                f"{numbers['indexed']} vectors in the index, {numbers['stored']} in the database"
+                + ("" if numbers["needed"] else "; so few vectors are searched without an index")
+            )
+    is_filled = (not each["needed"] or each["indexed"] == each["stored"] for each in documents.values())
+    return 0 if all(is_filled) else 1
+
+
+def _stored(system: MemorySystem) -> dict[str, int]:
+    """The number of stored vectors, and whether they need an index."""
     from langchain_threadmem.index import vectors
     from langchain_threadmem.index.indexes import Indexes
     from langchain_threadmem.index.owner_index import needs_index
 
-    with access.open(vectors=place) as system, progress_bar("embed") as update:
-        system.flush(update)
-        indexed = system.reindex()
-        stored = system.runtime.database.read(
-            lambda conn: vectors.count(conn, system.owner, system.runtime.get(Indexes).model)
-        )
-        needed = needs_index(system.runtime, stored)
-    if as_json:
-        print_json({"indexed": indexed, "stored": stored, "needed": needed})
-    else:
-        print(
-            f"{indexed} vectors in the index, {stored} in the database"
-            + ("" if needed else "; so few vectors are searched without an index")
-        )
-    return 0 if indexed == stored or not needed else 1
+    model = system.runtime.get(Indexes).model
+    stored = system.runtime.database.read(lambda conn: vectors.count(conn, system.owner, model))
+    return {"stored": stored, "needed": needs_index(system.runtime, stored)}
 
 
 @command(

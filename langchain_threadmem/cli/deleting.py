@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 )
 @click.option("--max-units", metavar="N", type=int, help="Forget only if the memory has more units.")
 @click.option("--purge", is_flag=True, help="Also remove them from history and from the files, permanently.")
-@click.option("--yes", is_flag=True, help="Do not ask before --purge.")
+@click.option("--yes", is_flag=True, help="Do not ask, before --purge or if nothing else is given.")
 def forget(
     access: Access,
     conversation: str | None,
@@ -56,17 +56,23 @@ def forget(
 ) -> int:
     """Remove messages from memory; history keeps them.
 
-    One message is removed, or the least important messages and summaries.
+    One message is removed, or the least important messages and summaries. Without --message, --share and
+    --max-units the command asks first.
     """
     if (message is None) != (conversation is None):
         raise InputError("--message requires --conversation; pass both or neither")
     if message is not None and (share is not None or max_units is not None):
         raise InputError("--share and --max-units cannot be combined with --message; leave out one of them")
+    is_named = message is not None or share is not None or max_units is not None
     with access.open() as system:
         if conversation is not None:
-            conversation_of(system, conversation)
-        subject = "the least important units" if message is None else f"message {message}"
-        if purge and not _confirmed(f"Remove {subject} of {access.owner!r} for good?", yes):
+            conversation = conversation_of(system, conversation, exact=purge).conversation_id
+        part = f"{100 * (system.settings.forget_percentage if share is None else share):g} %"
+        subject = f"{part} of the memory" if message is None else f"message {message}"
+        if purge and not _confirmed(f"Remove {subject} of {system.owner!r} for good?", yes):
+            return 1
+        choose = "--share, --max-units or --message, or "
+        if not (purge or is_named or _confirmed(f"Forget {subject} of {system.owner!r}?", yes, choose)):
             return 1
         if conversation is None or message is None:
             result = system.forget(share, max_units=max_units, purge=purge)
@@ -125,8 +131,9 @@ def erase(
         raise InputError(f"--before {before!r} is not a time; write 2026-01-31 or 2026-01-31T18:00")
     with access.open() as system:
         if conversation is not None and not _has_trees(system, conversation):
-            conversation_of(system, conversation)  # Raises an error that lists conversations.
-        if not _confirmed(f"{_described(access, conversation, before)}, for good?", yes):
+            conversation_of(system, conversation, exact=True)  # Raises an error that lists conversations.
+        question = _described(access.db, system.owner, conversation, before)
+        if not _confirmed(f"{question}, for good?", yes):
             return 1
         receipt = system.erase(conversation=conversation, before=time)
     if as_json:
@@ -140,13 +147,13 @@ def erase(
     return 0 if receipt.ok else 1
 
 
-def _described(access: Access, conversation: str | None, before: str | None) -> str:
+def _described(database: str, owner: str, conversation: str | None, before: str | None) -> str:
     from langchain_threadmem.storage.urls import quoted
 
     subject = "all data" if conversation is None else f"conversation {conversation!r}"
     if before is not None:
         subject = f"{'all messages' if conversation is None else subject} before {before}"
-    return f"Erase {subject} of {access.owner!r} from {quoted(access.db)}"
+    return f"Erase {subject} of {owner!r} from {quoted(database)}"
 
 
 def _has_trees(system: MemorySystem, conversation: str) -> bool:
@@ -177,12 +184,12 @@ def _print_unscrubbed(reasons: Sequence[str]) -> None:
         print(f"bytes may be left in {visible(reason)}")
 
 
-def _confirmed(question: str, yes: bool) -> bool:
-    """Whether the user agrees, by `--yes` or in the terminal."""
+def _confirmed(question: str, yes: bool, instead: str = "") -> bool:
+    """Whether the user agrees, by `--yes` or in the terminal; without both, the error names what to pass."""
     if yes:
         return True
     if not sys.stdin.isatty():
-        raise InputError(f"{question} The input is not a terminal; pass --yes to agree")
+        raise InputError(f"{question} The input is not a terminal; pass {instead}--yes to agree")
     print(f"{visible(question)} [y/N] ", end="", file=sys.stderr, flush=True)
     agreed = sys.stdin.readline().strip().lower() in ("y", "yes")
     if not agreed:

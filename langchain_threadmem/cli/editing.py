@@ -107,7 +107,7 @@ def place(
         threads = len(memory.threads())
     if as_json:
         print_json(
-            {"conversation": conversation, "message": message, "id": node.id}
+            {"conversation": memory.conversation_id, "message": message, "id": node.id}
             | {"parent": node.parent_id, "threads": threads}
         )
         return
@@ -161,10 +161,10 @@ def summarize(
         else:
             memory = conversation_of(system, conversation)
             if thread is None:
-                summary = system.summarize_session(conversation, progress=update)
+                summary = system.summarize_session(memory.conversation_id, progress=update)
             else:
                 end = _end_of_thread(memory, thread)
-                summary = system.summarize_thread(end, session=conversation, progress=update)
+                summary = system.summarize_thread(end, session=memory.conversation_id, progress=update)
     if summary is None:
         print_error("no summary was written: there is nothing to summarize, or the model failed")
         return 1

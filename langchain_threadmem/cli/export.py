@@ -81,9 +81,10 @@ def export(
             "conversation"
         )
     with access.open(read_only=True) as system, progress_bar("export") as update:
-        names = system.conversations() if conversation is None else [conversation]
-        if conversation is not None:
-            conversation_of(system, conversation)
+        if conversation is None:
+            names = system.conversations()
+        else:
+            names = [conversation_of(system, conversation).conversation_id]
         texts = _texts(system, names, format)
         if out is None:
             sys.stdout.writelines(texts)
@@ -110,9 +111,16 @@ def _format(name: str | None, out: Path | None) -> str:
 
     if name is not None:
         return name.replace("-", "_")
-    suffix = out.suffix if out is not None else ""
-    return next(
-        (format for format, known_suffix in formats.SUFFIXES.items() if known_suffix == suffix), _FORMAT
+    suffix = out.suffix if out is not None and not out.is_dir() else ""
+    if not suffix:
+        return _FORMAT
+    for format, known in formats.SUFFIXES.items():
+        if known == suffix.lower():
+            return format
+    known_suffixes = ", ".join(dict.fromkeys(formats.SUFFIXES.values()))
+    raise InputError(
+        f"--out {str(out)!r} has the suffix of no format; the suffixes are {known_suffixes}: choose one of "
+        "them, or name the format with --format"
     )
 
 

@@ -54,7 +54,7 @@ PROGRAM = _Program(
         *(running.demo, running.mcp),
         *(transfers.import_, transfers.import_checkpoints, transfers.convert, transfers.backup),
         export.export,
-        *(reading.list_, reading.show, reading.search, reading.stats),
+        *(reading.list_, reading.show, reading.search, reading.stats, reading.owners),
         view.view,
         *(editing.sort, editing.place, editing.summarize),
         *(deleting.forget, deleting.erase),

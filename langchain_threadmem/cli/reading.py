@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from langchain_threadmem.cli.arguments import Access, command, conversation_of, print_json
+from langchain_threadmem.cli.arguments import Access, command, conversation_of, print_documents, print_json
 from langchain_threadmem.errors import InputError
 
 if TYPE_CHECKING:
+    from langchain_threadmem.memory_system import MemorySystem
     from langchain_threadmem.recall.results import Recollection
+    from langchain_threadmem.storage.statements import Conn
     from langchain_threadmem.threads.moves.corrections import Doubt
     from langchain_threadmem.tree.node import ConversationNode
 
@@ -66,12 +70,15 @@ def show(access: Access, conversation: str | None, doubtful: bool, as_json: bool
         memory = conversation_of(system, conversation)
         doubts = memory.doubtful() if doubtful else []
         history = [] if doubtful else memory.history
+        forgotten = _forgotten(system, memory.conversation_id)
     if as_json:
-        print_json(list(map(_doubt, doubts)) if doubtful else list(map(_message, history)))
+        shown = [_message(node) | {"forgotten": forgotten.get(node.id)} for node in history]
+        print_json(list(map(_doubt, doubts)) if doubtful else shown)
     elif doubtful:
         rich_output.write(rich_output.list_doubts(doubts))
     else:
-        rich_output.write(rich_output.draw_tree(history, reasons=True), rich_output.list_threads(history))
+        tree = rich_output.draw_tree(history, reasons=True, forgotten=forgotten)
+        rich_output.write(tree, rich_output.list_threads(history))
 
 
 @command(
@@ -127,20 +134,64 @@ def search(
 
 @command(
     "stats",
-    examples=["stats", "stats --db memory.db --json"],
+    examples=["stats", "stats --db memory.db --json", "stats memory.db --everybody"],
     database="argument",
+    everybody=True,
     json="the counts, and sizes in bytes",
 )
 def stats(access: Access, as_json: bool) -> None:
     """Count the data of an owner, and measure the database."""
-    with access.open(read_only=True) as system:
-        statistics = system.stats()
+    found = []
+    for one in access.each():
+        with one.open(read_only=True) as system:
+            found.append(system.stats())
     if as_json:
-        print_json(statistics)
+        print_documents(access, {each.owner: asdict(each) for each in found})
     else:
         from langchain_threadmem.cli import rich_output
 
-        rich_output.write(rich_output.show_statistics(statistics))
+        rich_output.write(rich_output.show_statistics(found))
+
+
+@command(
+    "owners",
+    examples=["owners", "owners memory.db --json"],
+    database="argument",
+    owner=False,
+    json="an array of owners with their numbers of conversations and messages",
+)
+def owners(access: Access, as_json: bool) -> None:
+    """List the owners of a database."""
+    everybody = replace(access, everybody=True)
+    found = []
+    for one in everybody.each():
+        with one.open(read_only=True) as system:
+            found.append(system.stats())
+    if as_json:
+        print_json(
+            [
+                {"owner": each.owner, "conversations": each.conversations, "messages": each.messages}
+                for each in found
+            ]
+        )
+    else:
+        from langchain_threadmem.cli import rich_output
+
+        rich_output.write(rich_output.list_owners(found))
+
+
+def _forgotten(system: MemorySystem, conversation: str) -> Mapping[int, datetime]:
+    """The times at which messages of a conversation were forgotten, by their numbers."""
+    from langchain_threadmem.tree import trees
+    from langchain_threadmem.units import queries
+
+    def read(conn: Conn) -> dict[int, float]:
+        tree = trees.find(conn, system.owner, conversation)
+        return {} if tree is None else queries.forgotten(conn, tree)
+
+    return {
+        seq: datetime.fromtimestamp(time, UTC) for seq, time in system.runtime.database.read(read).items()
+    }
 
 
 def _counted(name: str, history: Sequence[ConversationNode]) -> dict[str, Any]:

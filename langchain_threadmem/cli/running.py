@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from langchain_threadmem.cli.arguments import PATH, Access, command
+from langchain_threadmem.cli.arguments import OWNER, PATH, Access, command
 
 
 @command("demo", examples=["demo", "demo chat.jsonl --out demo-output"], database=None)
@@ -45,5 +45,6 @@ def mcp(access: Access, write: bool) -> None:
     from langchain_threadmem.memory_system import MemorySystem
 
     mcp_server.check_installed()
-    with MemorySystem(access.db, owner=access.owner) if write else access.open(read_only=True) as system:
+    owner = access.owner or OWNER
+    with MemorySystem(access.db, owner=owner) if write else access.open(read_only=True) as system:
         mcp_server.serve(system, write=write)

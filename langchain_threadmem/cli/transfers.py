@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from langchain_threadmem.cli.arguments import PATH, Access, command, print_json, progress_bar
+from langchain_threadmem.cli.arguments import OWNER, PATH, Access, command, print_json, progress_bar
 from langchain_threadmem.messages.text import plural, visible
 
 
@@ -42,7 +42,7 @@ def import_(
         registry.format_of(source, format, file)
     with (
         # An import does not embed texts; the sort compares them by meaning.
-        MemorySystem(access.db, owner=access.owner, embeddings=None if sort else False) as system,
+        MemorySystem(access.db, owner=access.owner or OWNER, embeddings=None if sort else False) as system,
         ExitStack() as bars,
     ):
         update = bars.enter_context(progress_bar("import", in_bytes=True))

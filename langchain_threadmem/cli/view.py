@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -58,7 +59,7 @@ def view(
 
     check_installed()
     with access.open(read_only=True) as system:
-        open_writer = None if read_only else access.open
+        open_writer = None if read_only else replace(access, owner=system.owner).open
         serve(system, open_writer, port=port, browser=not no_browser, started=_started)
 
 
