@@ -157,7 +157,7 @@ def find(conn: Conn, owner: str, conversation: str, scope: str = "") -> int | No
     return id_of_tree(conn, conn.all(_FIND, owner, conversation, scope))
 
 
-def name_of(conn: Conn, tree_id: int) -> str:
+def conversation_of(conn: Conn, tree_id: int) -> str:
     """The name of a tree's conversation."""
     return str(conn.all(_NAME, tree_id)[0][0])
 
@@ -410,7 +410,6 @@ _BOUNDS = Statement(
     ),
     *("owner", "top", "floor"),
 )
-_NAME = Statement(select(tree.c.conversation).where(tree.c.id == bindparam("tree")), "tree")
 _NEWEST_TIME = Statement(
     select(node_keys.newest(tree.c.id, "created")).where(tree.c.id == bindparam("tree")), "tree"
 )
@@ -504,4 +503,4 @@ def latest_first(
 def latest(conn: Conn, owner: str) -> str | None:
     """The conversation of an owner with the latest message, or `None`."""
     first = next(filter(None, latest_first(conn, owner, most=1)), None)
-    return None if first is None else str(conn.all(_NAME, first[0])[0][0])
+    return None if first is None else conversation_of(conn, first[0])
