@@ -187,6 +187,9 @@ def recall_node(
 ) -> Node:
     """A node that recalls from other threads for the newest human message, and sets the state key `recalled`.
 
+    A state of your own declares the key as `Annotated[list[Recalled], UntrackedValue]`, with a class of
+    `langgraph.channels`: otherwise checkpoints keep recalled text that is deleted later.
+
     Args:
         system: The system of the conversations.
         n_results: Maximum number of messages and summaries.
