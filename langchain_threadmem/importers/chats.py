@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -155,17 +153,6 @@ def threads(entries: Sequence[Entry]) -> int:
             continued.add(ancestor)
             ancestor = parents[ancestor]
     return sum(entry.key not in continued for entry in live)
-
-
-def chained_id(before: str | None, record: Any) -> str:
-    """An id for a message without an id: a hash of its record and of the id of the previous message.
-
-    Example:
-        >>> chained_id(None, {"role": "user", "content": "Hello"})
-        'import-a41b46a957bc4c4f813e946e40443874'
-    """
-    text = json.dumps([before, record], sort_keys=True, separators=(",", ":"), default=str)
-    return f"import-{hashlib.sha256(text.encode()).hexdigest()[:32]}"
 
 
 def seconds(value: object, position: str) -> float | None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, NotRequired, Unpack
 
-from langchain_core.messages import BaseMessage, SystemMessage
+from langchain_core.messages import BaseMessage, RemoveMessage, SystemMessage
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langgraph.channels import UntrackedValue
 from langgraph.graph import END, START, MessagesState, StateGraph
@@ -123,7 +123,7 @@ def select_thread_node(
 
     Raises:
         InputError: `system` is not a `MemorySystem`, or an option has the wrong type or is out of its range;
-            in a run: no conversation is named, or a message has no id.
+            in a run: no conversation is named.
 
     Example:
         >>> from langchain_core.messages import HumanMessage
@@ -323,7 +323,7 @@ def _model_node(
     def prompt(state: Any, conversation: ThreadedConversation, lineage: Lineage) -> Flow[list[BaseMessage]]:
         messages = _list(state, "messages")
         system_messages = [message for message in messages if isinstance(message, SystemMessage)]
-        thread = [message for message in messages if not isinstance(message, SystemMessage)]
+        thread = [m for m in messages if not isinstance(m, (SystemMessage, RemoveMessage))]
         newest = newest_human(thread) or 0
         hits = value_in(state, "recalled")
         if hits is None:  # The run goes on from a checkpoint, which contains no recalled text.

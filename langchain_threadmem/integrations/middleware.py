@@ -12,7 +12,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NotRequired, Self, Unpack, cast
 
-from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, SystemMessage, ToolMessage
+from langchain_core.messages import (
+    AIMessage,
+    AnyMessage,
+    BaseMessage,
+    RemoveMessage,
+    SystemMessage,
+    ToolMessage,
+)
 from langgraph.channels import UntrackedValue
 from langgraph.config import get_config
 from langgraph.runtime import Runtime
@@ -316,7 +323,8 @@ def _parts(
     request: Sequence[BaseMessage], state: Sequence[BaseMessage], thread: Sequence[BaseMessage], turn_id: str
 ) -> tuple[list[BaseMessage], Sequence[BaseMessage], list[BaseMessage]]:
     """A request in three parts: messages outside the conversation, the earlier thread, the current turn."""
-    stored = {message.id: message for message in state}
+    request = [message for message in request if not isinstance(message, RemoveMessage)]
+    stored = {message.id: message for message in state if not isinstance(message, RemoveMessage)}
 
     def belongs(message: BaseMessage) -> bool:
         return message.id in stored and not (isinstance(message, SystemMessage) or is_made_up(message))

@@ -20,7 +20,7 @@ from collections.abc import Collection, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import BaseMessage, HumanMessage, RemoveMessage, SystemMessage, ToolMessage
 from typing_extensions import TypedDict
 
 from langchain_threadmem.engine.flow import Flow, Sql
@@ -119,7 +119,6 @@ def route(
         and an answer to the message is: the message was purged, or its id has changed.
 
     Raises:
-        InputError: A message has no id.
         SelectionError: The selector failed, and `on_selection_failure` is "raise".
     """
     spoken = spoken_of(given)
@@ -137,7 +136,7 @@ def route(
         if found is None and (yield from _is_any_stored(conversation, spoken[newest + 1 :])):
             return None
     row, path, shows = found
-    rewritten = list(given)
+    rewritten = [message for message in given if not isinstance(message, RemoveMessage)]
     if not shows:
         system_messages = [message for message in given if isinstance(message, SystemMessage)]
         rewritten = [*system_messages, *path[:-1], *spoken[newest:]]

@@ -9,14 +9,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Sequence
 
-from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import BaseMessage, HumanMessage, RemoveMessage, SystemMessage, ToolMessage
 
 from langchain_threadmem.checkpoints import lists
 from langchain_threadmem.checkpoints.values import encode_messages
 from langchain_threadmem.engine import telemetry
 from langchain_threadmem.engine.flow import Flow, Sql
-from langchain_threadmem.errors import InputError
 from langchain_threadmem.messages.codec import encode, text_of
+from langchain_threadmem.messages.ids import identify
 from langchain_threadmem.messages.quoting import is_made_up
 from langchain_threadmem.messages.roles import ANSWERING, is_answer
 from langchain_threadmem.messages.tool_pairs import exchanges, follows_call
@@ -200,15 +200,17 @@ def repeats(conversation: ThreadedConversation, messages: Sequence[BaseMessage])
 
 
 def spoken_of(given: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """The messages of a list without system messages and without messages that were made for a prompt."""
-    spoken = [message for message in given if not (isinstance(message, SystemMessage) or is_made_up(message))]
-    for message in spoken:
-        if message.id is None:
-            raise InputError(
-                f"a message without an id cannot be followed from turn to turn: {message!r:.80}; "
-                "give the message an id, or the state's messages the reducer add_messages"
-            )
-    return spoken
+    """The messages of a list without system messages and without messages that were made for a prompt.
+
+    Messages without an id get one. `RemoveMessage` is no message: LangGraph's `add_messages` keeps those that
+    follow `REMOVE_ALL_MESSAGES` in an update.
+    """
+    identify(given)
+    return [
+        message
+        for message in given
+        if not (isinstance(message, (SystemMessage, RemoveMessage)) or is_made_up(message))
+    ]
 
 
 def newest_turn(conn: Conn, tree: int, given: Sequence[BaseMessage], thread: str) -> int | None:
