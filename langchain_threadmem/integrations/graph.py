@@ -25,6 +25,7 @@ from langchain_threadmem.engine.flow import Flow, arun, run
 from langchain_threadmem.engine.owners import OwnerOfRun
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.integrations._run_config import ConversationId
+from langchain_threadmem.integrations._running_summaries import summaries_of_thread
 from langchain_threadmem.integrations._state_updates import (
     announced_route,
     check_recall,
@@ -68,11 +69,14 @@ class ThreadedState(MessagesState):
         recalled: Hits in other threads for the newest human message. Checkpoints do not contain them, since
             what they quote may be deleted later; a resumed run recalls again.
         suggestion: Another place for the newest human message, with `on_select="suggest"`.
+        summaries_of_other_threads: Running summaries of other threads, by the state key of the summary of
+            the active thread.
     """
 
     active_thread: NotRequired[ActiveThread]
     recalled: NotRequired[Annotated[list[Recalled], UntrackedValue]]
     suggestion: NotRequired[Suggestion | None]
+    summaries_of_other_threads: NotRequired[dict[str, list[Any]]]
 
 
 def select_thread_node(
@@ -90,7 +94,9 @@ def select_thread_node(
 
     The selector is called once for each message, and not again in a tool loop, a resume or a replay. A
     message that a saver has stored elsewhere is moved before the node returns. System messages stay. A list
-    that equals the thread, or a trimmed or summarised form of the thread, is not changed.
+    that equals the thread, or a trimmed or summarised form of the thread, is not changed. A running summary
+    of langmem, in a key of the state or in a dictionary such as `context`, is exchanged for that of the
+    thread.
 
     Each selection is an event, a `threads.events.SelectionEvent`: on the graph's custom stream
     (`stream_mode="custom"`), and as the custom event "threadmem.selection" for callback handlers and
@@ -118,8 +124,8 @@ def select_thread_node(
             threads to `messages` if the message may continue them.
 
     Returns:
-        A runnable for `StateGraph.add_node`, sync and async. It sets `messages` if they change, and
-        `active_thread` and `suggestion` if the state has these keys, as `ThreadedState` does.
+        A runnable for `StateGraph.add_node`, sync and async. It sets `messages` and running summaries if they
+        change, and `active_thread` and `suggestion` if the state has these keys, as `ThreadedState` does.
 
     Raises:
         InputError: `system` is not a `MemorySystem`, or an option has the wrong type or is out of its range;
@@ -140,7 +146,10 @@ def _select_node(conversations: RunConversations, messages_key: str, threshold: 
     def work(state: Any, conversation: ThreadedConversation, lineage: Lineage) -> Flow[dict[str, Any]]:
         messages, before = _list(state, messages_key), value_in(state, "active_thread")
         routed = yield from announced_route(conversation, messages, before, lineage, threshold)
-        return {} if routed is None else state_update(routed, threshold is not None, messages_key)
+        if routed is None:
+            return {}
+        summaries = yield from summaries_of_thread(conversation, state, messages, routed)
+        return state_update(routed, threshold is not None, messages_key) | summaries
 
     return _node("select_thread", conversations, work)
 

@@ -92,3 +92,24 @@ def test_a_tool_loop_of_a_deep_agent_is_stored_in_the_turn_of_its_question(
         [6, "tea is to be bought", "two"]
     ]
     assert state["files"]["/tea.txt"]["content"] == "green"
+
+
+@pytest.mark.parametrize("rewrite", [False, True])
+def test_the_question_of_another_thread_is_shown_after_the_list_was_summarised(
+    system: MemorySystem, invoke: Callable[..., Any], rewrite: bool
+) -> None:
+    # deepagents keeps its summary beside the list, with the position up to which it covers the list.
+    model = model_of("one", "the summary of tea", "two", "three", "four", "five", "six")
+    model.profile = {"max_input_tokens": 8_000}
+    middleware = [ThreadMemMiddleware(system, selector=by_first_word, recall=0, rewrite=rewrite)]
+    agent = create_deep_agent(model, middleware=middleware, checkpointer=InMemorySaver())
+    long = "leaf " * 2000
+    for text in (f"tea {long}", f"tea {long}", "cat one", "cat two", "tea three"):
+        invoke(agent, {"messages": text}, CONFIG)
+    shown = [[text.partition(" leaf")[0] for text in call] for call in model.shown]
+    assert "the summary of tea" in shown[2][0]
+    assert shown[2][1:] == ["tea"]
+    assert shown[3][-1:] == ["cat one"]
+    assert shown[4][-3:] == ["cat one", "three", "cat two"]
+    if rewrite:
+        assert [len(call) for call in shown[3:5]] == [1, 3]
