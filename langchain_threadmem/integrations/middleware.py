@@ -1,4 +1,4 @@
-"""Middleware for LangChain's agents, which passes only the active thread to each model call.
+"""Middleware for LangChain's agents, which passes the active thread to each model call.
 
 Before the agent runs, the thread of the new human message is selected. Each model call receives the program's
 messages, fenced recall from other threads, the active thread through the window, and the whole current turn;
