@@ -52,6 +52,7 @@ VALUES = {
     "reasoning": "It is about something else.",
     "title": "Bread",
     "summary": "It needs time.",
+    "path": "/",
 }
 
 
