@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import BaseMessage, SystemMessage
 
 from langchain_threadmem.engine.flow import Flow
 from langchain_threadmem.threads.route import Routed, thread_to
@@ -25,36 +25,59 @@ _OF_POSITIONS = "_summarization_event"
 """The state key of deepagents for a summary that covers messages by their positions in the list."""
 
 
-def summaries_of_thread(
-    conversation: ThreadedConversation, state: Any, given: Sequence[BaseMessage], routed: Routed
+def with_own_summaries(
+    conversation: ThreadedConversation,
+    state: Any,
+    given: Sequence[BaseMessage],
+    routed: Routed,
+    update: dict[str, Any],
+    messages_key: str,
 ) -> Flow[dict[str, Any]]:
-    """Updates of a state, so that its running summaries are those of the thread that was selected.
+    """An update of a state, in which the running summaries are those of the thread that was selected.
 
     Args:
         conversation: The conversation.
         state: The state before the update.
         given: The list of the state.
         routed: The route of its newest human message; the list is stored.
+        update: The update without summaries.
+        messages_key: The state key of the list. A system message with a summary of another thread is removed
+            from a list that is rewritten.
     """
     values = state if isinstance(state, Mapping) else vars(state)
+    if values.get(_OF_POSITIONS) is not None and messages_key in update:
+        update[_OF_POSITIONS] = None
     containers = {None: values} | {key: value for key, value in values.items() if isinstance(value, Mapping)}
     holding = {key: value for key, value in containers.items() if any(_names(value))}
-    updates: dict[str, Any] = {}
-    if values.get(_OF_POSITIONS) is not None and routed.messages is not None:
-        updates[_OF_POSITIONS] = None
     if not holding:
-        return updates
+        return update
     spoken = spoken_of(given)
     newest = [message.id for message in spoken].index(routed.thread["message_id"])
     former = yield from _ids_to(conversation, spoken[newest - 1].id if newest else None)
     path = [message.id for message in routed.path]
     for key, container in holding.items():
         changed = _exchanged(container, former, path)
-        if changed and key is None:
-            updates |= changed
-        elif changed:
-            updates[key] = {**container, **changed}
-    return updates
+        if changed:
+            update |= changed if key is None else {key: {**container, **changed}}
+        if messages_key in update:
+            own, foreign = _texts({**container, **changed})
+            update[messages_key] = [
+                message
+                for message in update[messages_key]
+                if not isinstance(message, SystemMessage)
+                or any(text in message.text for text in own)
+                or not any(text in message.text for text in foreign)
+            ]
+    return update
+
+
+def _texts(container: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    """The texts of the running summaries of the thread, and of those of other threads."""
+    others = (container.get(OF_OTHER_THREADS) or {}).values()
+    own = [container[name] for name in _names(container) if container.get(name) is not None]
+    foreign = [summary for summaries in others for summary in summaries]
+    texts = [[str(getattr(summary, "summary", "")) for summary in summaries] for summaries in (own, foreign)]
+    return [text for text in texts[0] if text], [text for text in texts[1] if text]
 
 
 def _names(container: Mapping[str, Any]) -> Iterator[str]:

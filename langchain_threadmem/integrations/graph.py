@@ -25,7 +25,7 @@ from langchain_threadmem.engine.flow import Flow, arun, run
 from langchain_threadmem.engine.owners import OwnerOfRun
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.integrations._run_config import ConversationId
-from langchain_threadmem.integrations._running_summaries import summaries_of_thread
+from langchain_threadmem.integrations._running_summaries import with_own_summaries
 from langchain_threadmem.integrations._state_updates import (
     announced_route,
     check_recall,
@@ -148,8 +148,8 @@ def _select_node(conversations: RunConversations, messages_key: str, threshold: 
         routed = yield from announced_route(conversation, messages, before, lineage, threshold)
         if routed is None:
             return {}
-        summaries = yield from summaries_of_thread(conversation, state, messages, routed)
-        return state_update(routed, threshold is not None, messages_key) | summaries
+        update = state_update(routed, threshold is not None, messages_key)
+        return (yield from with_own_summaries(conversation, state, messages, routed, update, messages_key))
 
     return _node("select_thread", conversations, work)
 

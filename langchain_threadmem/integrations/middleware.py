@@ -30,7 +30,7 @@ from langchain_threadmem.engine.owners import OwnerOfRun
 from langchain_threadmem.engine.runtime import Runtime as MemoryRuntime
 from langchain_threadmem.integrations._prompts import Prompts
 from langchain_threadmem.integrations._run_config import ConversationId
-from langchain_threadmem.integrations._running_summaries import summaries_of_thread
+from langchain_threadmem.integrations._running_summaries import with_own_summaries
 from langchain_threadmem.integrations._state_updates import (
     announced_route,
     check_recall,
@@ -224,7 +224,7 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
         hits = yield from self._recalled(conversation, routed.path, lineage)
         update = state_update(routed, self._suggest_at is not None, "messages" if self._rewrite else None)
         if self._rewrite:
-            update |= yield from summaries_of_thread(conversation, state, messages, routed)
+            update = yield from with_own_summaries(conversation, state, messages, routed, update, "messages")
         return {**update, "recalled": hits}
 
     abefore_agent = averb(before_agent)

@@ -96,6 +96,17 @@ def with_model_state(system: MemorySystem | None, saver: Any, shown: Shown) -> A
     return with_node(system, saver, shown, state=ModelState)
 
 
+def with_one_list(system: MemorySystem | None, saver: Any, shown: Shown) -> Any:
+    """A graph whose node writes the summary into the list itself, as a system message."""
+    builder = StateGraph(State)
+    select = (lambda state: {}) if system is None else select_thread_node(system, by_first_word)
+    node = SummarizationNode(model=Summarizer(responses=[]), output_messages_key="messages", **LIMITS)
+    builder.add_node("select", select).add_node("summarize", node)
+    builder.add_node("answer", lambda state: shown.answer(state["messages"]))
+    builder.add_edge(START, "select").add_edge("select", "summarize").add_edge("summarize", "answer")
+    return builder.compile(checkpointer=saver)
+
+
 def with_function(system: MemorySystem | None, saver: Any, shown: Shown) -> Any:
     """A graph that calls `summarize_messages`, with the summary as a key of the state."""
 
@@ -114,7 +125,7 @@ def with_function(system: MemorySystem | None, saver: Any, shown: Shown) -> Any:
     return builder.compile(checkpointer=saver)
 
 
-@pytest.mark.parametrize("graph_of", [with_node, with_model_state, with_function])
+@pytest.mark.parametrize("graph_of", [with_node, with_model_state, with_one_list, with_function])
 def test_a_thread_is_summarised_like_a_conversation_of_its_own(
     system: MemorySystem, saver: Any, shown: Shown, invoke: Callable[..., Any], graph_of: Callable[..., Any]
 ) -> None:
