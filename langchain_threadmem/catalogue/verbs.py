@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from langchain_threadmem.catalogue import queries
@@ -25,6 +26,7 @@ from langchain_threadmem.index.unindexed import Unindexed
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.messages.display import Displayed, table
 from langchain_threadmem.messages.ids import is_key, name_of, plain_text
+from langchain_threadmem.messages.roles import SPOKEN
 from langchain_threadmem.messages.text import one_line, plural
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn
@@ -68,10 +70,11 @@ class ConversationInfo(Displayed):
     Attributes:
         id: The name of the conversation.
         title: The title that was set, else the title of the summary, else the first informative words.
-        preview: The beginning of the newest message, on one line.
-        messages: The number of messages, including superseded and purged messages.
+        preview: The beginning of the message that was said last, on one line. A moved message keeps its
+            time.
+        messages: The number of live messages of people and models.
         started: The creation time of the conversation.
-        updated: The time of the newest message.
+        updated: The time of the newest message; to move messages does not change it.
         metadata: The metadata that was set with `update_conversation`.
         archived: The time of archiving; `None` if the conversation is not archived.
         summary: The summary of the conversation, if any.
@@ -112,10 +115,10 @@ class ThreadInfo(Displayed):
         root_id: The id of the first node.
         title: The title that was set with `rename_thread` or given by a chat model, or the first informative
             words of the thread.
-        preview: The beginning of the newest message, on one line.
-        messages: The number of messages.
+        preview: The beginning of the message that was said last, on one line.
+        messages: The number of live messages of people and models.
         started: The time of the first message.
-        updated: The time of the newest message.
+        updated: The time of the message that was said last.
         active: Whether the thread is the active thread.
         summary: The title and the summary of the newest message, if any.
     """
@@ -197,12 +200,11 @@ def list_threads(
     tree = yield from tree_of(conversation)
 
     def read(conn: Conn) -> tuple[list[_Branch], list[NodeRow], dict[int, str], bool, int | None]:
-        outline = queries.outline(conn, tree)
-        ends = [end for end in _ends(outline) if end < place]
-        branches = _branches(outline, ends[:limit])
-        keys = {key for branch in branches for key in (branch.end, branch.root, branch.second)}
+        branches = [branch for branch in _branches(queries.outline(conn, tree)) if branch.place < place]
+        page = branches[:limit]
+        keys = {key for branch in page for key in (branch.end, branch.root, branch.second, branch.last)}
         titles = placements.titles(conn, keys)
-        return branches, nodes.by_keys(conn, keys), titles, len(ends) > limit, trees.head(conn, tree).tip
+        return page, nodes.by_keys(conn, keys), titles, len(branches) > limit, trees.head(conn, tree).tip
 
     branches, rows, titles, more, tip = yield from Sql(read)
     node_of = dict(
@@ -346,23 +348,26 @@ def _holding(runtime: Runtime, query: str) -> Flow[set[int]]:
 def _described(conn: Conn, rows: list[Row]) -> list[ConversationInfo]:
     """Rows of the list with their titles, previews and summaries."""
     summaries = queries.summaries_of(conn, [row.tree for row in rows])
-    stored = nodes.by_keys(conn, [*(row.newest for row in rows), *summaries.values()])
+    last = [row.last for row in rows if row.last is not None]
+    stored = nodes.by_keys(conn, [*last, *summaries.values()])
     message_of = {row.key: node.message for row, node in zip(stored, nodes_of(stored), strict=True)}
     openings = nodes.openings(conn, [row.tree for row in rows], OPENING)
     infos = []
     for row in rows:
         summary = message_of[summaries[row.tree]] if row.tree in summaries else None
         title = row.profile.title or (None if summary is None else summary.additional_kwargs.get(TITLE))
-        last = message_of.get(row.newest)
+        said = None if row.last is None else message_of.get(row.last)
         infos.append(
             ConversationInfo(
                 row.conversation,
                 title
                 or title_of_thread(
-                    node.message for opening in openings.get(row.tree, ()) for node in nodes_of([opening])
+                    node.message
+                    for opening in openings.get(row.tree, ())
+                    for node in nodes_of([_current(conn, row.tree, opening)])
                 )
                 or row.conversation,
-                "" if last is None else one_line(text_of(last), PREVIEW),
+                "" if said is None else one_line(text_of(said), PREVIEW),
                 row.messages,
                 datetime.fromtimestamp(row.created, UTC),
                 datetime.fromtimestamp(row.used, UTC),
@@ -381,61 +386,89 @@ def _empty(conversation: str, profile: Profile) -> ConversationInfo:
     )
 
 
+def _current(conn: Conn, tree: int, row: NodeRow) -> NodeRow:
+    """The node that has replaced a node at last, else the node."""
+    while row.state == State.SUPERSEDED and row.superseded_by is not None:
+        newer = nodes.by_seq(conn, tree, row.superseded_by)
+        if newer is None or newer.seq <= row.seq:
+            break
+        row = newer
+    return row
+
+
 class _Branch(NamedTuple):
-    """A thread: the keys of its first, second and last node, its length, and its place in the list."""
+    """A thread: keys of its first, second and last node and of the message said last, its number of messages,
+    and its place in the list.
+    """
 
     root: int
     second: int
     end: int
+    last: int
     messages: int
     place: tuple[float, int]
 
 
-def _ends(outline: Mapping[int, Outline]) -> list[tuple[float, int]]:
-    """The places of the threads, most recently used first; a system message alone is not a thread."""
+def _ends(outline: Mapping[int, Outline]) -> list[int]:
+    """The numbers of the last nodes of the threads; a system message alone is not a thread."""
     continued: set[int] = set()
-    for _, _, parent, _, state, _ in outline.values():
+    for _, _, parent, _, state, _, _ in outline.values():
         # A live node continues superseded nodes above it too.
         while state == State.LIVE and parent is not None and parent not in continued:
             continued.add(parent)
             parent = outline[parent][2]
-    return sorted(
-        (
-            (created, seq)
-            for _, seq, _, is_system, state, created in outline.values()
-            if state == State.LIVE and not is_system and seq not in continued
-        ),
-        reverse=True,
-    )
+    return [
+        seq
+        for _, seq, _, role, state, _, _ in outline.values()
+        if state == State.LIVE and role != "system" and seq not in continued
+    ]
 
 
-def _branches(outline: Mapping[int, Outline], ends: Iterable[tuple[float, int]]) -> list[_Branch]:
-    """The threads with the given places; shared parts of their paths are visited once."""
-    path_of: dict[int, tuple[int, int, int]] = {}
-    """For each node the keys of the first two nodes of its path, and the length of the path."""
+def _first_places(outline: Mapping[int, Outline]) -> dict[int, int]:
+    """The numbers of the first places of moved nodes, by number; a moved node keeps its time."""
+    first: dict[int, int] = {}
+    for seq, created, by in sorted((row[1], row[5], row[6]) for row in outline.values() if row[6]):
+        if by in outline and outline[by][5] == created:
+            first[by] = first.get(seq, seq)
+    return first
+
+
+_Path = tuple[int, int, int, tuple[float, int, int]]
+"""The path from a root to a node: keys of its first two nodes, number of messages, and the message that was
+said last: its time, the number of its first place, its key.
+"""
+
+
+def _branches(outline: Mapping[int, Outline]) -> list[_Branch]:
+    """The threads, most recently used first; shared parts of their paths are visited once."""
+    first_place = _first_places(outline)
+    path_of: dict[int, _Path] = {}
     branches = []
-    for place in ends:
-        path: list[int] = []
-        seq: int | None = place[1]
+    for end in _ends(outline):
+        unvisited: list[int] = []
+        seq: int | None = end
         while seq is not None and seq not in path_of:
-            path.append(seq)
+            unvisited.append(seq)
             seq = outline[seq][2]
-        for number in reversed(path):
-            key, _, parent, *_ = outline[number]
-            if parent is None:
-                path_of[number] = key, key, 1
-            else:
-                first, second, length = path_of[parent]
-                path_of[number] = first, key if length == 1 else second, length + 1
-        first, second, length = path_of[place[1]]
-        branches.append(_Branch(first, second, outline[place[1]][0], length, place))
-    return branches
+        for number in reversed(unvisited):
+            key, _, parent, role, state, created, _ = outline[number]
+            root, second, messages, said = (
+                (key, key, 0, (-math.inf, 0, 0)) if parent is None else path_of[parent]
+            )
+            if state == State.LIVE and role in SPOKEN:
+                messages, said = messages + 1, max(said, (created, first_place.get(number, number), key))
+            path_of[number] = root, key if second == root else second, messages, said
+        root, second, messages, said = path_of[end]
+        key, created = outline[end][0], outline[end][5]
+        time, last = (said[0], said[2]) if messages else (created, key)
+        branches.append(_Branch(root, second, key, last, messages, (time, end)))
+    return sorted(branches, key=attrgetter("place"), reverse=True)
 
 
 def _thread(
     branch: _Branch, node_of: Mapping[int, ConversationNode], titles: Mapping[int, str], active: bool
 ) -> ThreadInfo:
-    first, second, end = (node_of[key] for key in (branch.root, branch.second, branch.end))
+    first, second, end, last = (node_of[key] for key in (branch.root, branch.second, branch.end, branch.last))
     return ThreadInfo(
         end.id,
         first.id,
@@ -444,10 +477,10 @@ def _thread(
         or titles.get(branch.second)
         or title_of_thread((first.message, second.message))
         or f"thread {end.id}",
-        one_line(text_of(end.message), PREVIEW),
+        one_line(text_of(last.message), PREVIEW),
         branch.messages,
         first.timestamp,
-        end.timestamp,
+        last.timestamp,
         active,
         end.summary,
     )

@@ -19,31 +19,39 @@ from langchain_threadmem.checkpoints.spans import Reader
 from langchain_threadmem.checkpoints.values import KIND, Item, Span, StoredValue, spans_of, unpack
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.errors import InputError
+from langchain_threadmem.index.removal import Removed, drop
 from langchain_threadmem.messages.parts import TypedBytes
+from langchain_threadmem.storage import encryption_keys
 from langchain_threadmem.storage.schema import SUMMARIES, State
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.summaries import queries as summary_queries
-from langchain_threadmem.tree import copying, nodes, superseding, trees
+from langchain_threadmem.tree import copying, nodes, stale_marks, superseding, trees
 
 
 def delete_for_runs(archive: Archive, runs: Sequence[str]) -> Flow[None]:
-    """Delete the checkpoints of runs, and undo the changes of these runs to the conversations."""
+    """Delete the checkpoints of runs, and undo the changes of these runs to the conversations.
+
+    The summaries that may quote messages of the runs are deleted too.
+    """
     owner = archive.runtime.owner
 
-    def write(conn: Conn) -> None:
+    def write(conn: Conn) -> Removed:
+        encryption_keys.require(conn)
         rows: dict[int, list[CheckpointRow]] = {}
         for run in dict.fromkeys(map(str, runs)):
             for row in checkpoint_queries.of_run(conn, owner, run):
                 rows.setdefault(row.tree, []).append(row)
-        for tree in sorted(rows):
-            trees.lock(conn, tree)
-            _delete(archive, conn, tree, rows[tree])
+        names = {tree: trees.conversation_of(conn, tree) for tree in rows}
+        trees.lock_all(conn, {*rows, *summary_queries.quoting(conn, owner, names.values())})
+        quoted = [names[tree] for tree in sorted(rows) if _delete(archive, conn, tree, rows[tree])]
+        return summary_queries.empty_quoting(conn, owner, quoted)
 
     if runs:
-        yield from Sql(write, write=True)
+        yield from drop(archive.runtime, (yield from Sql(write, write=True)))
 
 
-def _delete(archive: Archive, conn: Conn, tree: int, rows: Sequence[CheckpointRow]) -> None:
+def _delete(archive: Archive, conn: Conn, tree: int, rows: Sequence[CheckpointRow]) -> bool:
+    """Delete checkpoints of a conversation; returns whether a summary covers a message of the runs."""
     blobs = checkpoint_queries.blobs(conn, tree)
     checkpoint_queries.remove(conn, {Address(row.tree, row.ns, row.id) for row in rows})
     remaining = checkpoint_queries.of_tree(conn, tree)
@@ -58,6 +66,7 @@ def _delete(archive: Archive, conn: Conn, tree: int, rows: Sequence[CheckpointRo
         # The lists of a run also contain earlier messages, to which no other checkpoint may refer.
         keys |= {row.key for row in listed if row.created >= began}
     keys |= _moved_to(conn, tree, keys, referenced)
+    is_summarised = bool(stale_marks.ancestors(conn, keys))
     for home, live in copying.live_by_tree(conn, keys).items():
         trees.lock(conn, home)
         superseding.supersede(conn, home, live, None)
@@ -71,6 +80,7 @@ def _delete(archive: Archive, conn: Conn, tree: int, rows: Sequence[CheckpointRo
         if tip is not None:
             trees.settle(conn, tree, tip, trees.head(conn, tree).system)
     checkpoint_queries.delete_unused_blobs(conn, tree)
+    return is_summarised
 
 
 def _beginning(

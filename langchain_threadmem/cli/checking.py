@@ -2,76 +2,51 @@
 
 from __future__ import annotations
 
-import argparse
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from langchain_threadmem.cli.arguments import Commands, add_command, open_memory, print_json, progress_bar
+import click
+
+from langchain_threadmem.cli.arguments import Access, check_one, command, print_documents, progress_bar
 from langchain_threadmem.messages.text import visible
 
 if TYPE_CHECKING:
+    from langchain_threadmem.memory_system import MemorySystem
     from langchain_threadmem.verify import Verification
 
 
-def register(commands: Commands) -> None:
-    add_command(
-        commands,
-        "verify",
-        _verify,
-        "check a database and every message in it",
-        examples=["verify", "verify --db memory.db --owner ada --json"],
-        database="argument",
-        json="the numbers of conversations and messages, and the problems",
-    )
-
-    repair = add_command(
-        commands,
-        "repair",
-        _repair,
-        "repair the problems that verify finds in data derived from messages: indexes, words, vectors",
-        examples=["repair --db memory.db", "repair --db memory.db --backup before-repair.db"],
-        json="the backup, the repairs, and the problems that are left",
-    )
-    backup = repair.add_mutually_exclusive_group()
-    backup.add_argument(
-        "--backup", metavar="TARGET", help="the copy before the repair; default: a file beside the database"
-    )
-    backup.add_argument("--no-backup", action="store_true", help="do not copy the database first")
-
-    vectors = add_command(
-        commands,
-        "reindex",
-        _reindex,
-        "embed missing messages, fill the index of vectors, and check it",
-        examples=["reindex --db memory.db", "reindex --db memory.db --vectors http://host:8000"],
-        database="argument",
-        json="the numbers of vectors in the index and in the database",
-    )
-    vectors.add_argument(
-        "--vectors", metavar="DIR", help="folder or server of the index; default: a folder beside the file"
-    )
-
-    secure = add_command(
-        commands,
-        "secure",
-        _secure,
-        "restrict a role of PostgreSQL to one owner per transaction, by row-level security",
-        examples=["secure postgresql://admin@host/name --role app"],
-        database="argument",
-        owner=False,
-    )
-    secure.add_argument("--role", metavar="NAME", required=True, help="the role of applications")
-    secure.add_argument("--off", action="store_true", help="remove the policies and the rights of the role")
-    secure.add_argument("--sql", action="store_true", help="print the statements without running them")
-
-
-def _verify(options: argparse.Namespace) -> int:
-    with open_memory(options, read_only=True) as system:
-        verification = system.verify()
-    if options.json:
-        print_json(verification, ok=verification.ok)
+@command(
+    "verify",
+    examples=["verify", "verify --db memory.db --owner ada --json", "verify memory.db --everybody"],
+    database="argument",
+    everybody=True,
+    json="the numbers of conversations and messages, and the problems",
+)
+def verify(access: Access, as_json: bool) -> int:
+    """Check a database and every message in it."""
+    found = _verified(access)
+    if as_json:
+        print_documents(access, {owner: {"ok": one.ok, **asdict(one)} for owner, one in found.items()})
     else:
-        _print_verification(verification)
-    return 0 if verification.ok else 1
+        for owner, one in found.items():
+            _print_owner(access, owner)
+            _print_verification(one)
+    return 0 if all(one.ok for one in found.values()) else 1
+
+
+def _verified(access: Access) -> dict[str, Verification]:
+    """The results of `verify` by owner."""
+    found = {}
+    for one in access.each():
+        with one.open(read_only=True) as system:
+            found[system.owner] = system.verify()
+    return found
+
+
+def _print_owner(access: Access, owner: str) -> None:
+    if access.everybody:
+        print(f"{visible(owner)}:")
 
 
 def _print_verification(verification: Verification) -> None:
@@ -81,30 +56,55 @@ def _print_verification(verification: Verification) -> None:
         print(f"  {visible(problem)}")
 
 
-def _repair(options: argparse.Namespace) -> int:
-    from langchain_threadmem.engine.flow import run
-    from langchain_threadmem.repair import repair
-    from langchain_threadmem.storage.urls import without_password
-    from langchain_threadmem.transfer.backup import backup
+@command(
+    "repair",
+    examples=["repair --db memory.db", "repair --db memory.db --backup before-repair.db"],
+    everybody=True,
+    json="the backup, the repairs, and the problems that are left",
+)
+@click.option(
+    "--backup",
+    metavar="TARGET",
+    help="The copy before the repair.  [default: a file beside the database]",
+)
+@click.option("--no-backup", is_flag=True, help="Do not copy the database first.")
+def repair(access: Access, backup: str | None, no_backup: bool, as_json: bool) -> int:
+    """Repair what can be derived from messages again.
 
-    with open_memory(options, read_only=True) as system:
-        verification = system.verify()
-    copy, repairs = None, []
-    if not verification.ok:
-        if not options.no_backup:
-            target = options.backup or _copy_of(options.db)
-            backup(options.db, target)
-            copy = without_password(target)
-        with open_memory(options) as system:
-            repairs = run(repair(system.runtime), system.runtime)
-            verification = system.verify()
-    if options.json:
-        print_json(
-            {"ok": verification.ok, "backup": copy, "repairs": repairs, "problems": verification.problems}
-        )
-        return 0 if verification.ok else 1
-    if copy is not None:
-        print(f"the database before the repair is in {copy!r}")
+    Of the problems that `verify` finds, those of indexes, words and vectors are repaired.
+    """
+    check_one(backup=backup is not None, no_backup=no_backup)
+    from langchain_threadmem import repair as repairing
+    from langchain_threadmem.engine.flow import run
+    from langchain_threadmem.storage.urls import without_password
+    from langchain_threadmem.transfer import backup as backing_up
+
+    found = _verified(access)
+    copy, repairs = None, dict[str, list[str]]()
+    if not (no_backup or all(one.ok for one in found.values())):
+        target = backup or _copy_of(access.db)
+        backing_up.backup(access.db, target)
+        copy = without_password(target)
+    for owner in [owner for owner, one in found.items() if not one.ok]:
+        with Access(access.db, owner).open() as system:
+            repairs[owner] = run(repairing.repair(system.runtime), system.runtime)
+            found[owner] = system.verify()
+    if as_json:
+        documents = {
+            owner: {"ok": one.ok, "backup": copy, "repairs": repairs.get(owner, []), "problems": one.problems}
+            for owner, one in found.items()
+        }
+        print_documents(access, documents)
+    else:
+        if copy is not None:
+            print(f"the database before the repair is in {copy!r}")
+        for owner, one in found.items():
+            _print_owner(access, owner)
+            _print_repair(one, repairs.get(owner, []))
+    return 0 if all(one.ok for one in found.values()) else 1
+
+
+def _print_repair(verification: Verification, repairs: Sequence[str]) -> None:
     for text in repairs:
         print(text)
     if not verification.ok:
@@ -112,7 +112,6 @@ def _repair(options: argparse.Namespace) -> int:
     elif not repairs:
         print("nothing to repair")
     _print_verification(verification)
-    return 0 if verification.ok else 1
 
 
 def _copy_of(database: str) -> str:
@@ -125,35 +124,70 @@ def _copy_of(database: str) -> str:
     return f"threadmem-{time}" if file is None else str(file.with_name(f"{file.name}.{time}.bak"))
 
 
-def _reindex(options: argparse.Namespace) -> int:
+@command(
+    "reindex",
+    examples=["reindex --db memory.db", "reindex --db memory.db --vectors http://host:8000"],
+    database="argument",
+    everybody=True,
+    json="the numbers of vectors in the index and in the database",
+)
+@click.option(
+    "--vectors",
+    "place",
+    metavar="DIR",
+    help="The folder or the server of the index.  [default: a folder beside the file]",
+)
+def reindex(access: Access, place: str | None, as_json: bool) -> int:
+    """Embed missing messages, and fill the index of vectors."""
+    documents = {}
+    for one in access.each():
+        with one.open(vectors=place) as system, progress_bar("embed") as update:
+            system.flush(update)
+            documents[system.owner] = {"indexed": system.reindex()} | _stored(system)
+    if as_json:
+        print_documents(access, documents)
+    else:
+        for owner, numbers in documents.items():
+            _print_owner(access, owner)
+            print(
+                f"{numbers['indexed']} vectors in the index, {numbers['stored']} in the database"
+                + ("" if numbers["needed"] else "; so few vectors are searched without an index")
+            )
+    is_filled = (not each["needed"] or each["indexed"] == each["stored"] for each in documents.values())
+    return 0 if all(is_filled) else 1
+
+
+def _stored(system: MemorySystem) -> dict[str, int]:
+    """The number of stored vectors, and whether they need an index."""
     from langchain_threadmem.index import vectors
     from langchain_threadmem.index.indexes import Indexes
     from langchain_threadmem.index.owner_index import needs_index
 
-    with open_memory(options, vectors=options.vectors) as system, progress_bar("embed") as update:
-        system.flush(update)
-        indexed = system.reindex()
-        stored = system.runtime.database.read(
-            lambda conn: vectors.count(conn, system.owner, system.runtime.get(Indexes).model)
-        )
-        needed = needs_index(system.runtime, stored)
-    if options.json:
-        print_json({"indexed": indexed, "stored": stored, "needed": needed})
-    else:
-        print(
-            f"{indexed} vectors in the index, {stored} in the database"
-            + ("" if needed else "; so few vectors are searched without an index")
-        )
-    return 0 if indexed == stored or not needed else 1
+    model = system.runtime.get(Indexes).model
+    stored = system.runtime.database.read(lambda conn: vectors.count(conn, system.owner, model))
+    return {"stored": stored, "needed": needs_index(system.runtime, stored)}
 
 
-def _secure(options: argparse.Namespace) -> None:
-    from langchain_threadmem.storage.row_security import secure
+@command(
+    "secure",
+    examples=["secure postgresql://admin@host/name --role app"],
+    database="argument",
+    owner=False,
+)
+@click.option("--role", metavar="NAME", required=True, help="The role of applications.")
+@click.option("--off", is_flag=True, help="Remove the policies and the rights of the role.")
+@click.option("--sql", is_flag=True, help="Print the statements without running them.")
+def secure(access: Access, role: str, off: bool, sql: bool) -> None:
+    """Restrict a role of PostgreSQL to one owner at a time.
 
-    statements = secure(options.db, options.role, off=options.off, run=not options.sql)
-    if options.sql:
+    Row-level security shows the role the rows of one owner in each transaction.
+    """
+    from langchain_threadmem.storage import row_security
+
+    statements = row_security.secure(access.db, role, off=off, run=not sql)
+    if sql:
         print(*(f"{statement};" for statement in statements), sep="\n")
-    elif options.off:
-        print(f"row-level security is off, and {options.role!r} has no rights on the tables")
+    elif off:
+        print(f"row-level security is off, and {role!r} has no rights on the tables")
     else:
-        print(f"row-level security is on: {options.role!r} sees the rows of one owner in each transaction")
+        print(f"row-level security is on: {role!r} sees the rows of one owner in each transaction")

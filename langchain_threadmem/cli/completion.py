@@ -2,43 +2,31 @@
 
 from __future__ import annotations
 
-import argparse
+import click
 
-from langchain_threadmem.cli.arguments import Commands, add_command
+from langchain_threadmem.cli.arguments import command
 
-SHELLS = ("bash", "zsh")
-_FILES = ("DATABASE", "FILE", "FROM", "TO", "TARGET")
-_FOLDERS = ("DIR",)
-
-
-def register(commands: Commands) -> None:
-    completion = add_command(
-        commands,
-        "completion",
-        _completion,
-        "print a script that completes commands and options in a shell",
-        examples=[
-            "completion bash > ~/.local/share/bash-completion/completions/threadmem",
-            "completion zsh > ~/.zfunc/_threadmem",
-        ],
-        database=None,
-        owner=False,
-    )
-    completion.add_argument("shell", metavar="SHELL", choices=SHELLS, help="bash or zsh")
+VARIABLE = "_THREADMEM_COMPLETE"
+"""The environment variable by which the script of a shell asks `threadmem` for completions."""
 
 
-def _completion(options: argparse.Namespace) -> None:
-    import shtab
+@command(
+    "completion",
+    examples=[
+        "completion bash > ~/.local/share/bash-completion/completions/threadmem",
+        "completion zsh > ~/.zfunc/_threadmem",
+        "completion fish > ~/.config/fish/completions/threadmem.fish",
+    ],
+    database=None,
+    owner=False,
+)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print a script for completion in a shell."""
+    from click.shell_completion import get_completion_class
 
-    from langchain_threadmem.cli.main import make_parser
+    from langchain_threadmem.cli.main import PROGRAM
 
-    parser = make_parser()
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for command in action.choices.values():
-                for argument in command._actions:
-                    if argument.metavar in _FILES:
-                        argument.complete = shtab.FILE
-                    elif argument.metavar in _FOLDERS:
-                        argument.complete = shtab.DIRECTORY
-    print(shtab.complete(parser, options.shell))
+    script = get_completion_class(shell)
+    assert script is not None
+    print(script(PROGRAM, {}, "threadmem", VARIABLE).source())

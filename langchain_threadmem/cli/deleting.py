@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import click
+
 from langchain_threadmem.cli.arguments import (
-    Commands,
-    add_command,
+    Access,
+    command,
     conversation_of,
-    open_memory,
     print_error,
     print_json,
 )
@@ -24,123 +24,136 @@ if TYPE_CHECKING:
     from langchain_threadmem.removal.erase import Receipt
 
 
-def register(commands: Commands) -> None:
-    forget = add_command(
-        commands,
-        "forget",
-        _forget,
-        "remove a message, or the least important messages, from memory; history keeps them",
-        examples=[
-            "forget --share 0.1 --db memory.db",
-            "forget --conversation monday --message 7",
-            "forget --share 0.1 --max-units 20000 --purge --yes",
-        ],
-        json="the number of forgotten units, the number left, and whether they were purged",
-    )
-    forget.add_argument("--conversation", metavar="NAME", help="the conversation of --message")
-    forget.add_argument("--message", metavar="N", type=int, help="forget this message of --conversation")
-    forget.add_argument(
-        "--share", metavar="X", type=float, help="share of the units to forget, from 0 to 1; default: 0.1"
-    )
-    forget.add_argument("--max-units", metavar="N", type=int, help="only if the memory has more units")
-    forget.add_argument(
-        "--purge", action="store_true", help="also remove them from history and from the files, permanently"
-    )
-    forget.add_argument("--yes", action="store_true", help="do not ask before --purge")
+@command(
+    "forget",
+    examples=[
+        "forget --share 0.1 --db memory.db",
+        "forget --conversation monday --message 7",
+        "forget --share 0.1 --max-units 20000 --purge --yes",
+    ],
+    json="the number of forgotten units, the number left, and whether they were purged",
+)
+@click.option("--conversation", metavar="NAME", help="The conversation of --message.")
+@click.option("--message", metavar="N", type=int, help="Forget this message of --conversation.")
+@click.option(
+    "--share",
+    metavar="X",
+    type=float,
+    help="The share of the units to forget, from 0 to 1.  [default: 0.1]",
+)
+@click.option("--max-units", metavar="N", type=int, help="Forget only if the memory has more units.")
+@click.option("--purge", is_flag=True, help="Also remove them from history and from the files, permanently.")
+@click.option("--yes", is_flag=True, help="Do not ask, before --purge or if nothing else is given.")
+def forget(
+    access: Access,
+    conversation: str | None,
+    message: int | None,
+    share: float | None,
+    max_units: int | None,
+    purge: bool,
+    yes: bool,
+    as_json: bool,
+) -> int:
+    """Remove messages from memory; history keeps them.
 
-    erase = add_command(
-        commands,
-        "erase",
-        _erase,
-        "erase a conversation, old messages, or all data of an owner, for good, and print a receipt",
-        examples=[
-            "erase monday --db memory.db --owner ada",
-            "erase --before 2026-01-01 --owner ada",
-            "erase --everything --owner ada --yes --json",
-        ],
-        json="the receipt",
-    )
-    erase.add_argument("conversation", metavar="CONVERSATION", nargs="?", help="the conversation to erase")
-    erase.add_argument(
-        "--before",
-        metavar="TIME",
-        help="erase messages before this time: 2026-01-31, 2026-01-31T18:00+01:00; without a zone: UTC",
-    )
-    erase.add_argument("--everything", action="store_true", help="erase all data of the owner")
-    erase.add_argument("--yes", action="store_true", help="do not ask before erasing")
-
-
-def _forget(options: argparse.Namespace) -> int:
-    if (options.message is None) != (options.conversation is None):
+    One message is removed, or the least important messages and summaries. Without --message, --share and
+    --max-units the command asks first.
+    """
+    if (message is None) != (conversation is None):
         raise InputError("--message requires --conversation; pass both or neither")
-    if options.message is not None and (options.share is not None or options.max_units is not None):
+    if message is not None and (share is not None or max_units is not None):
         raise InputError("--share and --max-units cannot be combined with --message; leave out one of them")
-    with open_memory(options) as system:
-        if options.message is not None:
-            conversation_of(system, options.conversation)
-        subject = "the least important units" if options.message is None else f"message {options.message}"
-        if options.purge and not _confirmed(options, f"Remove {subject} of {options.owner!r} for good?"):
+    is_named = message is not None or share is not None or max_units is not None
+    with access.open() as system:
+        if conversation is not None:
+            conversation = conversation_of(system, conversation, exact=purge).conversation_id
+        part = f"{100 * (system.settings.forget_percentage if share is None else share):g} %"
+        subject = f"{part} of the memory" if message is None else f"message {message}"
+        if purge and not _confirmed(f"Remove {subject} of {system.owner!r} for good?", yes):
             return 1
-        forgotten, left = (
-            _forget_share(options, system) if options.message is None else _forget_message(options, system)
-        )
-        unscrubbed: Sequence[str] = system.scrub().unscrubbed if options.purge and forgotten else ()
-    if options.json:
-        print_json({"units": forgotten, "left": left, "purged": options.purge, "unscrubbed": unscrubbed})
+        choose = "--share, --max-units or --message, or "
+        if not (purge or is_named or _confirmed(f"Forget {subject} of {system.owner!r}?", yes, choose)):
+            return 1
+        if conversation is None or message is None:
+            result = system.forget(share, max_units=max_units, purge=purge)
+            forgotten, left = result.units, result.left
+        else:
+            forgotten, left = 1, _forget_message(system, conversation, message, purge)
+        unscrubbed: Sequence[str] = system.scrub().unscrubbed if purge and forgotten else ()
+    if as_json:
+        print_json({"units": forgotten, "left": left, "purged": purge, "unscrubbed": unscrubbed})
     else:
-        verb = "removed for good" if options.purge else "forgotten"
+        verb = "removed for good" if purge else "forgotten"
         print(f"{plural(forgotten, 'unit')} {verb}, {left} left")
         _print_unscrubbed(unscrubbed)
     return 0
 
 
-def _forget_share(options: argparse.Namespace, system: MemorySystem) -> tuple[int, int]:
-    result = system.forget(options.share, max_units=options.max_units, purge=options.purge)
-    return result.units, result.left
-
-
-def _forget_message(options: argparse.Namespace, system: MemorySystem) -> tuple[int, int]:
+def _forget_message(system: MemorySystem, conversation: str, message: int, purge: bool) -> int:
     from langchain_threadmem.engine.flow import run
     from langchain_threadmem.removal import forgettable
     from langchain_threadmem.removal.forget import forget_message
 
-    conversation = system.conversation(options.conversation)._conversation
-    run(forget_message(conversation, options.message, purge=options.purge), system.runtime)
-    return 1, system.runtime.database.read(lambda conn: forgettable.size(conn, system.owner))
+    run(forget_message(system.conversation(conversation)._conversation, message, purge=purge), system.runtime)
+    return system.runtime.database.read(lambda conn: forgettable.size(conn, system.owner))
 
 
-def _erase(options: argparse.Namespace) -> int:
-    if options.everything == (options.conversation is not None or options.before is not None):
+@command(
+    "erase",
+    examples=[
+        "erase monday --db memory.db --owner ada",
+        "erase --before 2026-01-01 --owner ada",
+        "erase --everything --owner ada --yes --json",
+    ],
+    json="the receipt",
+)
+@click.argument("conversation", required=False)
+@click.option(
+    "--before",
+    metavar="TIME",
+    help="Erase messages before this time: 2026-01-31, 2026-01-31T18:00+01:00; without a zone: UTC.",
+)
+@click.option("--everything", is_flag=True, help="Erase all data of the owner.")
+@click.option("--yes", is_flag=True, help="Do not ask before erasing.")
+def erase(
+    access: Access, conversation: str | None, before: str | None, everything: bool, yes: bool, as_json: bool
+) -> int:
+    """Erase a conversation, old messages, or all data.
+
+    The data is erased for good, and a receipt is printed.
+    """
+    if everything == (conversation is not None or before is not None):
         raise InputError(
             "name the data to erase: a conversation, --before TIME or both, or --everything alone"
         )
-    before = time_of(options.before)
-    if before is None and options.before is not None:
-        raise InputError(f"--before {options.before!r} is not a time; write 2026-01-31 or 2026-01-31T18:00")
-    with open_memory(options) as system:
-        if options.conversation is not None and not _has_trees(system, options.conversation):
-            conversation_of(system, options.conversation)  # Raises an error that lists conversations.
-        if not _confirmed(options, f"{_described(options)}, for good?"):
+    time = time_of(before)
+    if time is None and before is not None:
+        raise InputError(f"--before {before!r} is not a time; write 2026-01-31 or 2026-01-31T18:00")
+    with access.open() as system:
+        if conversation is not None and not _has_trees(system, conversation):
+            conversation_of(system, conversation, exact=True)  # Raises an error that lists conversations.
+        question = _described(access.db, system.owner, conversation, before)
+        if not _confirmed(f"{question}, for good?", yes):
             return 1
-        receipt = system.erase(conversation=options.conversation, before=before)
-    if options.json:
+        receipt = system.erase(conversation=conversation, before=time)
+    if as_json:
         from dataclasses import asdict
 
         record = asdict(receipt) | {"tables": receipt.rows, "ok": receipt.ok, "scrubbed": receipt.scrubbed}
         del record["trees"]
         print_json(record)
     else:
-        _print_receipt(receipt, options.db)
+        _print_receipt(receipt, access.db)
     return 0 if receipt.ok else 1
 
 
-def _described(options: argparse.Namespace) -> str:
+def _described(database: str, owner: str, conversation: str | None, before: str | None) -> str:
     from langchain_threadmem.storage.urls import quoted
 
-    subject = "all data" if options.conversation is None else f"conversation {options.conversation!r}"
-    if options.before is not None:
-        subject = f"{'all messages' if options.conversation is None else subject} before {options.before}"
-    return f"Erase {subject} of {options.owner!r} from {quoted(options.db)}"
+    subject = "all data" if conversation is None else f"conversation {conversation!r}"
+    if before is not None:
+        subject = f"{'all messages' if conversation is None else subject} before {before}"
+    return f"Erase {subject} of {owner!r} from {quoted(database)}"
 
 
 def _has_trees(system: MemorySystem, conversation: str) -> bool:
@@ -171,12 +184,12 @@ def _print_unscrubbed(reasons: Sequence[str]) -> None:
         print(f"bytes may be left in {visible(reason)}")
 
 
-def _confirmed(options: argparse.Namespace, question: str) -> bool:
-    """Whether the user agrees, by `--yes` or in the terminal."""
-    if options.yes:
+def _confirmed(question: str, yes: bool, instead: str = "") -> bool:
+    """Whether the user agrees, by `--yes` or in the terminal; without both, the error names what to pass."""
+    if yes:
         return True
     if not sys.stdin.isatty():
-        raise InputError(f"{question} The input is not a terminal; pass --yes to agree")
+        raise InputError(f"{question} The input is not a terminal; pass {instead}--yes to agree")
     print(f"{visible(question)} [y/N] ", end="", file=sys.stderr, flush=True)
     agreed = sys.stdin.readline().strip().lower() in ("y", "yes")
     if not agreed:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from langchain_threadmem.cli.arguments import (
-    Commands,
-    add_command,
+    Access,
+    check_one,
+    command,
     conversation_of,
-    open_memory,
     print_error,
     print_json,
     progress_bar,
@@ -25,88 +26,30 @@ if TYPE_CHECKING:
     from langchain_threadmem.units.unit import MemoryUnit
 
 
-def register(commands: Commands) -> None:
-    sort = add_command(
-        commands,
-        "sort",
-        _sort,
-        "sort an imported conversation into threads",
-        examples=["sort monday --db memory.db --dry-run", "sort monday --db memory.db"],
-        database="argument",
-        json="the moves and the number of threads",
-    )
-    sort.add_argument("conversation", metavar="CONVERSATION", help="the conversation to sort")
-    mode = sort.add_mutually_exclusive_group()
-    mode.add_argument("--dry-run", action="store_true", help="list the moves without making them")
-    mode.add_argument("--undo", action="store_true", help="move the sorted messages back")
-
-    place = add_command(
-        commands,
-        "place",
-        _place,
-        "move a message, and all messages below it, to another place",
-        examples=[
-            "place monday 7 --parent 4 --db memory.db",
-            "place monday 7 --thread 12",
-            "place monday 7 --new",
-        ],
-        json="the new number and the parent of the message, and the number of threads",
-    )
-    place.add_argument("conversation", metavar="CONVERSATION", help="the conversation of the message")
-    place.add_argument(
-        "node", metavar="MESSAGE", type=int, help="number of the message, as `threadmem show` prints it"
-    )
-    target = place.add_mutually_exclusive_group(required=True)
-    target.add_argument("--parent", metavar="N", type=int, help="the message continues message N")
-    target.add_argument(
-        "--thread",
-        metavar="N",
-        type=int,
-        help="the message continues thread N, as `threadmem list CONVERSATION` prints it",
-    )
-    target.add_argument("--new", action="store_true", help="the message begins a new thread")
-
-    summarize = add_command(
-        commands,
-        "summarize",
-        _summarize,
-        "write the summary of a conversation, of a thread, or of the whole memory",
-        examples=[
-            "summarize monday --db memory.db",
-            "summarize monday --thread 12",
-            "summarize --model openai:gpt-4o-mini",
-        ],
-        json="the summary",
-    )
-    summarize.add_argument(
-        "conversation",
-        metavar="CONVERSATION",
-        nargs="?",
-        help="the conversation; default: all conversations and the long-term memory",
-    )
-    summarize.add_argument(
-        "--thread", metavar="N", type=int, help="summarize one thread of CONVERSATION, by its number"
-    )
-    summarize.add_argument(
-        "--model",
-        metavar="PROVIDER:MODEL",
-        help="a chat model that writes the summaries; default: sentences of the messages, without a model",
-    )
-
-
-def _sort(options: argparse.Namespace) -> None:
-    with open_memory(options) as system, progress_bar("sort") as update:
-        memory = conversation_of(system, options.conversation)
-        moves = memory.unsort() if options.undo else memory.sort(dry_run=options.dry_run, progress=update)
+@command(
+    "sort",
+    examples=["sort monday --db memory.db --dry-run", "sort monday --db memory.db"],
+    database="argument",
+    conversation="required",
+    json="the moves and the number of threads",
+)
+@click.option("--dry-run", is_flag=True, help="List the moves without making them.")
+@click.option("--undo", is_flag=True, help="Move the sorted messages back.")
+def sort(access: Access, conversation: str, dry_run: bool, undo: bool, as_json: bool) -> None:
+    """Sort an imported conversation into threads."""
+    check_one(dry_run=dry_run, undo=undo)
+    with access.open() as system, progress_bar("sort") as update:
+        memory = conversation_of(system, conversation)
+        moves = memory.unsort() if undo else memory.sort(dry_run=dry_run, progress=update)
         threads = len(memory.threads())
-    if options.json:
-        print_json({"moves": list(map(_move, moves)), "moved": not options.dry_run, "threads": threads})
+    if as_json:
+        print_json({"moves": list(map(_move, moves)), "moved": not dry_run, "threads": threads})
         return
     if moves:
         from langchain_threadmem.cli import rich_output
 
         rich_output.write(rich_output.list_moves(moves))
-    verb = "to move" if options.dry_run else "moved"
+    verb = "to move" if dry_run else "moved"
     print(f"{plural(len(moves), 'message')} {verb}; {plural(threads, 'thread')} now")
 
 
@@ -123,27 +66,56 @@ def _move(move: Move) -> dict[str, Any]:
     }
 
 
-def _place(options: argparse.Namespace) -> None:
-    with open_memory(options, embeddings=False) as system:
-        memory = conversation_of(system, options.conversation)
-        parent = options.parent
-        if options.thread is not None:
-            parent = _end_of_thread(memory, options.thread)
-        node = memory.place(options.node, parent)
+@command(
+    "place",
+    examples=[
+        "place monday 7 --parent 4 --db memory.db",
+        "place monday 7 --thread 12",
+        "place monday 7 --new",
+    ],
+    json="the new number and the parent of the message, and the number of threads",
+)
+@click.argument("conversation")
+@click.argument("message", type=int)
+@click.option("--parent", metavar="N", type=int, help="The message continues message N.")
+@click.option(
+    "--thread",
+    metavar="N",
+    type=int,
+    help="The message continues thread N, as `threadmem list CONVERSATION` prints it.",
+)
+@click.option("--new", is_flag=True, help="The message begins a new thread.")
+def place(
+    access: Access,
+    conversation: str,
+    message: int,
+    parent: int | None,
+    thread: int | None,
+    new: bool,
+    as_json: bool,
+) -> None:
+    """Move a message, and those below it, to another place.
+
+    MESSAGE is the number of the message, as `threadmem show` prints it.
+    """
+    check_one(required=True, parent=parent is not None, thread=thread is not None, new=new)
+    with access.open(embeddings=False) as system:
+        memory = conversation_of(system, conversation)
+        if thread is not None:
+            parent = _end_of_thread(memory, thread)
+        node = memory.place(message, parent)
         threads = len(memory.threads())
-    if options.json:
+    if as_json:
         print_json(
-            {"conversation": options.conversation, "message": options.node, "id": node.id}
+            {"conversation": memory.conversation_id, "message": message, "id": node.id}
             | {"parent": node.parent_id, "threads": threads}
         )
         return
     position = "begins a thread" if node.parent_id is None else f"continues message {node.parent_id}"
-    if node.id == options.node:
+    if node.id == message:
         print(f"message {node.id} stays: it {position}")
     else:
-        print(
-            f"message {options.node} is now message {node.id}: it {position}; {plural(threads, 'thread')} now"
-        )
+        print(f"message {message} is now message {node.id}: it {position}; {plural(threads, 'thread')} now")
 
 
 def _end_of_thread(memory: ChatMemory, thread: int) -> int:
@@ -156,24 +128,47 @@ def _end_of_thread(memory: ChatMemory, thread: int) -> int:
     return thread
 
 
-def _summarize(options: argparse.Namespace) -> int:
-    if options.thread is not None and options.conversation is None:
-        raise InputError(f"--thread {options.thread} requires a conversation; pass its name")
-    model = None if options.model is None else _chat_model(options.model)
-    with open_memory(options, embeddings=False, model=model) as system, progress_bar("summarize") as update:
-        if options.conversation is None:
+@command(
+    "summarize",
+    examples=[
+        "summarize monday --db memory.db",
+        "summarize monday --thread 12",
+        "summarize --model openai:gpt-4o-mini",
+    ],
+    json="the summary",
+)
+@click.argument("conversation", required=False)
+@click.option("--thread", metavar="N", type=int, help="Summarize one thread of CONVERSATION, by its number.")
+@click.option(
+    "--model",
+    "model_name",
+    metavar="PROVIDER:MODEL",
+    help="A chat model that writes the summaries.  [default: sentences of the messages, without a model]",
+)
+def summarize(
+    access: Access, conversation: str | None, thread: int | None, model_name: str | None, as_json: bool
+) -> int:
+    """Write the summary of a conversation or of all.
+
+    Without CONVERSATION all conversations are summarized, and then the long-term memory.
+    """
+    if thread is not None and conversation is None:
+        raise InputError(f"--thread {thread} requires a conversation; pass its name")
+    model = None if model_name is None else _chat_model(model_name)
+    with access.open(embeddings=False, model=model) as system, progress_bar("summarize") as update:
+        if conversation is None:
             summary = system.summarize_long_term_memory(progress=update)
         else:
-            memory = conversation_of(system, options.conversation)
-            if options.thread is None:
-                summary = system.summarize_session(options.conversation, progress=update)
+            memory = conversation_of(system, conversation)
+            if thread is None:
+                summary = system.summarize_session(memory.conversation_id, progress=update)
             else:
-                end = _end_of_thread(memory, options.thread)
-                summary = system.summarize_thread(end, session=options.conversation, progress=update)
+                end = _end_of_thread(memory, thread)
+                summary = system.summarize_thread(end, session=memory.conversation_id, progress=update)
     if summary is None:
         print_error("no summary was written: there is nothing to summarize, or the model failed")
         return 1
-    if options.json:
+    if as_json:
         print_json(_unit(summary))
     else:
         text = visible(summary.content)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
+
 from langchain_threadmem.cli.arguments import (
-    Commands,
-    add_command,
+    PATH,
+    Access,
+    command,
     conversation_of,
-    open_memory,
     print_json,
     progress_bar,
 )
@@ -30,53 +31,53 @@ _LINES = ".jsonl"
 """The suffix of formats in which one file may contain several conversations."""
 
 
-def register(commands: Commands) -> None:
-    export = add_command(
-        commands,
-        "export",
-        _export,
-        "write a conversation, or all of them, as JSON, Markdown, lines for fine-tuning and others",
-        examples=[
-            "export monday --db memory.db > monday.json",
-            "export monday --out monday.md",
-            "export --format html --out pages",
-            "export --format fine-tuning --out train.jsonl",
-            "export --format llm --out logs.db",
-            "export --schema > schema.json",
-        ],
-        json="the format, the number of conversations and the files",
-    )
-    export.add_argument(
-        "conversation", metavar="CONVERSATION", nargs="?", help="the conversation; default: all"
-    )
-    export.add_argument(
-        "--format",
-        metavar="NAME",
-        help="json, jsonl, jsonl-messages, fine-tuning, markdown, text, mermaid, graphml, html, svg, "
-        "openwebui, librechat or llm; default: the format of the suffix of --out, else json",
-    )
-    export.add_argument(
-        "--out",
-        metavar="PATH",
-        type=Path,
-        help="a file, or a folder for a file per conversation; default: the standard output",
-    )
-    export.add_argument(
-        "--schema", action="store_true", help="print the JSON Schema of the format json, and read no database"
-    )
+@command(
+    "export",
+    examples=[
+        "export monday --db memory.db > monday.json",
+        "export monday --out monday.md",
+        "export --format html --out pages",
+        "export --format fine-tuning --out train.jsonl",
+        "export --format llm --out logs.db",
+        "export --schema > schema.json",
+    ],
+    json="the format, the number of conversations and the files",
+)
+@click.argument("conversation", required=False)
+@click.option(
+    "--format",
+    "name",
+    metavar="NAME",
+    help="json, jsonl, jsonl-messages, fine-tuning, markdown, text, mermaid, graphml, html, svg, "
+    "openwebui, librechat or llm.  "
+    "[default: the format of the suffix of --out, else json]",
+)
+@click.option(
+    "--out",
+    metavar="PATH",
+    type=PATH,
+    help="A file, or a folder for a file per conversation.  [default: the standard output]",
+)
+@click.option(
+    "--schema", is_flag=True, help="Print the JSON Schema of the format json, and read no database."
+)
+def export(
+    access: Access, conversation: str | None, name: str | None, out: Path | None, schema: bool, as_json: bool
+) -> None:
+    """Write a conversation, or all of them, to files.
 
-
-def _export(options: argparse.Namespace) -> None:
+    The formats are JSON, Markdown, text, pictures, and lines for fine-tuning.
+    """
     from langchain_threadmem.export import files, formats, json, llm
 
-    if options.schema:
+    if schema:
         print_json(json.json_schema())
         return
-    format, out = _format(options.format, options.out), options.out
+    format = _format(name, out)
     formats.check(format)
     suffix = formats.suffix_of(format)
-    is_single = options.conversation is not None
-    if out is None and options.json:
+    is_single = conversation is not None
+    if out is None and as_json:
         raise InputError("--json lists the written files; pass a file or a folder with --out")
     is_database = out is not None and format == "llm" and out.suffix in _DATABASES
     if out is None and not is_single and suffix != _LINES:
@@ -84,10 +85,11 @@ def _export(options: argparse.Namespace) -> None:
             f"the format {format!r} requires a file for each conversation; pass a folder with --out, or one "
             "conversation"
         )
-    with open_memory(options, read_only=True) as system, progress_bar("export") as update:
-        if is_single:
-            conversation_of(system, options.conversation)
-        names = [options.conversation] if is_single else system.conversations()
+    with access.open(read_only=True) as system, progress_bar("export") as update:
+        if conversation is None:
+            names = system.conversations()
+        else:
+            names = [conversation_of(system, conversation).conversation_id]
         texts = _texts(system, names, format)
         if out is None:
             sys.stdout.writelines(texts)
@@ -105,7 +107,7 @@ def _export(options: argparse.Namespace) -> None:
                 files.write_text(out / file, text)
                 written.append(out / file)
                 update(len(written), len(names))
-    if options.json:
+    if as_json:
         print_json({"format": format, "conversations": len(names), "files": [str(file) for file in written]})
     else:
         files_at = f"{plural(len(written), 'file')} at {visible(str(out))}"
@@ -117,9 +119,16 @@ def _format(name: str | None, out: Path | None) -> str:
 
     if name is not None:
         return name.replace("-", "_")
-    suffix = out.suffix if out is not None else ""
-    return next(
-        (format for format, known_suffix in formats.SUFFIXES.items() if known_suffix == suffix), _FORMAT
+    suffix = out.suffix if out is not None and not out.is_dir() else ""
+    if not suffix:
+        return _FORMAT
+    for format, known in formats.SUFFIXES.items():
+        if known == suffix.lower():
+            return format
+    known_suffixes = ", ".join(dict.fromkeys(formats.SUFFIXES.values()))
+    raise InputError(
+        f"--out {str(out)!r} has the suffix of no format; the suffixes are {known_suffixes}: choose one of "
+        "them, or name the format with --format"
     )
 
 

@@ -6,12 +6,13 @@ modules when they run, so that `threadmem --help` is fast.
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+
+import click
 
 from langchain_threadmem import __version__
 from langchain_threadmem.cli import (
@@ -25,24 +26,48 @@ from langchain_threadmem.cli import (
     transfers,
     view,
 )
-from langchain_threadmem.cli.arguments import Command, Parser, print_error, settle
+from langchain_threadmem.cli.arguments import print_error
 from langchain_threadmem.errors import ThreadMemError
 
-GROUPS = (running, transfers, export, reading, view, editing, deleting, checking, completion)
-"""The modules of commands, in the order of the help; each has a function `register(commands)`."""
-
-_EPILOG = """\
+_EPILOG = """\b
 exit codes:
-  0    success
-  1    verify, repair, reindex, backup, import-checkpoints or erase found a
-       problem that is left; no summary was written; or a question was
-       answered with no
-  2    an argument, a file or a database cannot be used: one line on stderr
-       names the cause and the next step
-  130  interrupted
+0    success
+1    verify, repair, reindex, backup, import-checkpoints or erase found a
+     problem that is left; no summary was written; or a question was
+     answered with no
+2    an argument, a file or a database cannot be used: one line on stderr
+     names the cause and the next step
+130  interrupted
 
 `threadmem COMMAND --help` shows options and examples.
 """
+
+
+class _Program(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)  # In the order of `PROGRAM`.
+
+
+PROGRAM = _Program(
+    "threadmem",
+    commands=[
+        *(running.demo, running.mcp),
+        *(transfers.import_, transfers.import_checkpoints, transfers.convert, transfers.backup),
+        export.export,
+        *(reading.list_, reading.show, reading.search, reading.stats, reading.owners),
+        view.view,
+        *(editing.sort, editing.place, editing.summarize),
+        *(deleting.forget, deleting.erase),
+        *(checking.verify, checking.repair, checking.reindex, checking.secure),
+        completion.completion,
+    ],
+    help="Chat memory in which a conversation is a tree.",
+    epilog=_EPILOG,
+    no_args_is_help=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+"""`threadmem` with all commands, in the order of the help."""
+click.version_option(__version__, prog_name="threadmem", message="%(prog)s %(version)s")(PROGRAM)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -54,14 +79,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit code: 0 for success, 1 if a problem was found or is left, 2 for unusable input, 130 for an
         interrupt. A closed pipe, as of `threadmem list | head -1`, ends the command without an error.
+
+    Raises:
+        SystemExit: The arguments are wrong, or ask for the help or the version.
     """
-    options = make_parser().parse_args(arguments)
+    if instruction := os.environ.get(completion.VARIABLE):
+        from click.shell_completion import shell_complete
+
+        return shell_complete(PROGRAM, {}, "threadmem", completion.VARIABLE, instruction)
+    words = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        with _one_line_warnings():
-            settle(options)
-            code: int | None = options.run(options)
+        with _one_line_warnings(), PROGRAM.make_context("threadmem", words) as context:
+            code: int | None = PROGRAM.invoke(context)
             sys.stdout.flush()
             return code or 0
+    except click.exceptions.Exit as done:  # After the help or the version.
+        raise SystemExit(done.exit_code) from None
+    except click.UsageError as error:
+        command = "threadmem" if error.ctx is None else error.ctx.command_path
+        print_error(f"{error.format_message()}; see `{command} --help`")
+        raise SystemExit(2) from None
     except ThreadMemError as error:
         print_error(str(error))
         return 2
@@ -100,18 +137,3 @@ def _one_line_warnings() -> Iterator[None]:
             yield
     finally:
         logging.root.removeHandler(handler)
-
-
-def make_parser() -> argparse.ArgumentParser:
-    """The parser of `threadmem` with all commands."""
-    parser = Parser(
-        prog="threadmem",
-        description="Chat memory in which a conversation is a tree.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--version", action="version", version=f"threadmem {__version__}")
-    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND", parser_class=Command)
-    for group in GROUPS:
-        group.register(commands)
-    return parser

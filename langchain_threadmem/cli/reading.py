@@ -2,105 +2,41 @@
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from langchain_threadmem.cli.arguments import (
-    Commands,
-    add_command,
-    add_conversation,
-    conversation_of,
-    open_memory,
-    print_json,
-)
+import click
+
+from langchain_threadmem.cli.arguments import Access, command, conversation_of, print_documents, print_json
 from langchain_threadmem.errors import InputError
 
 if TYPE_CHECKING:
-    from langchain_threadmem.catalogue.verbs import Archived
+    from langchain_threadmem.memory_system import MemorySystem
     from langchain_threadmem.recall.results import Recollection
+    from langchain_threadmem.storage.statements import Conn
     from langchain_threadmem.threads.moves.corrections import Doubt
     from langchain_threadmem.tree.node import ConversationNode
 
 
-def register(commands: Commands) -> None:
-    listing = add_command(
-        commands,
-        "list",
-        _list,
-        "list conversations, or the threads of one, by their last use",
-        examples=["list", "list --db memory.db --limit 10", "list monday --db memory.db --json"],
-        database="argument",
-        json="an array of conversations or of threads",
-    )
-    add_conversation(listing, "the conversation whose threads are listed")
-    listing.add_argument("--limit", metavar="N", type=int, default=50, help="the maximum number; default: 50")
-    listing.add_argument("--archived", action="store_true", help="list archived conversations too")
-
-    show = add_command(
-        commands,
-        "show",
-        _show,
-        "list the conversations of a database, or draw a conversation",
-        examples=["show memory.db", "show monday --db memory.db", "show monday --db memory.db --doubtful"],
-        database="argument",
-        json="an array of conversations, or of the messages of CONVERSATION",
-    )
-    add_conversation(show, "the conversation to draw")
-    show.add_argument(
-        "--doubtful", action="store_true", help="list the messages of CONVERSATION in doubtful places"
-    )
-
-    search = add_command(
-        commands,
-        "search",
-        _search,
-        "find messages and summaries by words and by meaning, with the reason for each hit",
-        examples=[
-            'search "how long does the dough rest?" --db memory.db',
-            'search "trip to Lisbon" --conversation monday --context 2',
-            "search Lisbon --words --json",
-        ],
-        json="an array of hits",
-    )
-    search.add_argument("query", metavar="QUERY", help="a question, or words")
-    search.add_argument(
-        "--conversation", metavar="NAME", help="search this conversation; default: all conversations"
-    )
-    search.add_argument("--limit", metavar="N", type=int, default=5, help="the number of hits; default: 5")
-    search.add_argument(
-        "--context", metavar="N", type=int, default=1, help="messages shown before each hit; default: 1"
-    )
-    search.add_argument(
-        "--words", action="store_true", help="search by words alone, without the embedding model"
-    )
-    search.add_argument(
-        "--read-only",
-        action="store_true",
-        help="write no index of new messages; they are read for this search and found by their words",
-    )
-
-    add_command(
-        commands,
-        "stats",
-        _stats,
-        "count the data of an owner, and measure the database",
-        examples=["stats", "stats --db memory.db --json"],
-        database="argument",
-        json="the counts, and sizes in bytes",
-    )
-
-
-def _list(options: argparse.Namespace) -> None:
-    with open_memory(options, read_only=True) as system:
-        if options.conversation is not None:
-            infos: Sequence[Any] = conversation_of(system, options.conversation).list_threads(
-                limit=options.limit
-            )
+@command(
+    "list",
+    examples=["list", "list --db memory.db --limit 10", "list monday --db memory.db --json"],
+    database="argument",
+    conversation="optional",
+    json="an array of conversations or of threads",
+)
+@click.option("--limit", metavar="N", type=int, default=50, help="The maximum number.")
+@click.option("--archived", is_flag=True, help="List archived conversations too.")
+def list_(access: Access, conversation: str | None, limit: int, archived: bool, as_json: bool) -> None:
+    """List conversations or threads by their last use."""
+    with access.open(read_only=True) as system:
+        if conversation is not None:
+            infos: Sequence[Any] = conversation_of(system, conversation).list_threads(limit=limit)
         else:
-            archived: Archived = "both" if options.archived else False
-            infos = system.list_conversations(limit=options.limit, archived=archived)
-    if options.json:
+            infos = system.list_conversations(limit=limit, archived="both" if archived else False)
+    if as_json:
         print_json(infos)
     else:
         from langchain_threadmem.cli import rich_output
@@ -108,66 +44,162 @@ def _list(options: argparse.Namespace) -> None:
         rich_output.write(rich_output.list_infos(infos))
 
 
-def _show(options: argparse.Namespace) -> None:
-    if options.doubtful and options.conversation is None:
+@command(
+    "show",
+    examples=["show memory.db", "show monday --db memory.db", "show monday --db memory.db --doubtful"],
+    database="argument",
+    conversation="optional",
+    json="an array of conversations, or of the messages of CONVERSATION",
+)
+@click.option("--doubtful", is_flag=True, help="List the messages of CONVERSATION in doubtful places.")
+def show(access: Access, conversation: str | None, doubtful: bool, as_json: bool) -> None:
+    """Draw a conversation, or list the conversations."""
+    if doubtful and conversation is None:
         raise InputError("--doubtful requires a conversation; pass its name after the database")
     from langchain_threadmem.cli import rich_output
 
-    with open_memory(options, read_only=True) as system:
-        if options.conversation is None:
+    with access.open(read_only=True) as system:
+        if conversation is None:
             # Read one by one, since all messages of all conversations may not fit into memory.
             histories = ((name, system.conversation(name).history) for name in system.conversations())
-            if options.json:
+            if as_json:
                 print_json([_counted(name, history) for name, history in histories])
             else:
                 rich_output.write(rich_output.list_conversations(histories))
             return
-        memory = conversation_of(system, options.conversation)
-        doubts = memory.doubtful() if options.doubtful else []
-        history = [] if options.doubtful else memory.history
-    if options.json:
-        print_json(list(map(_doubt, doubts)) if options.doubtful else list(map(_message, history)))
-    elif options.doubtful:
+        memory = conversation_of(system, conversation)
+        doubts = memory.doubtful() if doubtful else []
+        history = [] if doubtful else memory.history
+        forgotten = _forgotten(system, memory.conversation_id)
+    if as_json:
+        shown = [_message(node) | {"forgotten": forgotten.get(node.id)} for node in history]
+        print_json(list(map(_doubt, doubts)) if doubtful else shown)
+    elif doubtful:
         rich_output.write(rich_output.list_doubts(doubts))
     else:
-        rich_output.write(rich_output.draw_tree(history, reasons=True), rich_output.list_threads(history))
+        tree = rich_output.draw_tree(history, reasons=True, forgotten=forgotten)
+        rich_output.write(tree, rich_output.list_threads(history))
 
 
-def _search(options: argparse.Namespace) -> None:
-    embeddings = False if options.words else None
-    with open_memory(options, read_only=options.read_only, embeddings=embeddings) as system:
+@command(
+    "search",
+    examples=[
+        'search "how long does the dough rest?" --db memory.db',
+        'search "trip to Lisbon" --conversation monday --context 2',
+        "search Lisbon --words --json",
+    ],
+    json="an array of hits",
+)
+@click.argument("query")
+@click.option(
+    "--conversation", metavar="NAME", help="Search this conversation.  [default: all conversations]"
+)
+@click.option("--limit", metavar="N", type=int, default=5, help="The number of hits.")
+@click.option("--context", metavar="N", type=int, default=1, help="Messages shown before each hit.")
+@click.option("--words", is_flag=True, help="Search by words alone, without the embedding model.")
+@click.option(
+    "--read-only",
+    is_flag=True,
+    help="Write no index of new messages; they are read for this search and found by their words.",
+)
+def search(
+    access: Access,
+    query: str,
+    conversation: str | None,
+    limit: int,
+    context: int,
+    words: bool,
+    read_only: bool,
+    as_json: bool,
+) -> None:
+    """Find messages and summaries by words and by meaning.
+
+    QUERY is a question, or words. Each hit is shown with its reason.
+    """
+    with access.open(read_only=read_only, embeddings=False if words else None) as system:
         names = system.conversations()
         hits: Sequence[Recollection] = []
-        if options.conversation is not None:
-            memory = conversation_of(system, options.conversation)
-            hits = memory.recall(options.query, options.limit, options.context)
+        if conversation is not None:
+            hits = conversation_of(system, conversation).recall(query, limit, context)
         elif names:
             memory = system.conversation(names[0])
-            hits = memory.recall(options.query, options.limit, options.context, scope="owner")
-    if options.json:
+            hits = memory.recall(query, limit, context, scope="owner")
+    if as_json:
         print_json(list(map(_hit, hits)))
     else:
         from langchain_threadmem.cli import rich_output
 
-        rich_output.write(rich_output.show_recall(options.query, hits, named=True))
+        rich_output.write(rich_output.show_recall(query, hits, named=True))
 
 
-def _stats(options: argparse.Namespace) -> None:
-    with open_memory(options, read_only=True) as system:
-        statistics = system.stats()
-    if options.json:
-        print_json(statistics)
+@command(
+    "stats",
+    examples=["stats", "stats --db memory.db --json", "stats memory.db --everybody"],
+    database="argument",
+    everybody=True,
+    json="the counts, and sizes in bytes",
+)
+def stats(access: Access, as_json: bool) -> None:
+    """Count the data of an owner, and measure the database."""
+    found = []
+    for one in access.each():
+        with one.open(read_only=True) as system:
+            found.append(system.stats())
+    if as_json:
+        print_documents(access, {each.owner: asdict(each) for each in found})
     else:
         from langchain_threadmem.cli import rich_output
 
-        rich_output.write(rich_output.show_statistics(statistics))
+        rich_output.write(rich_output.show_statistics(found))
+
+
+@command(
+    "owners",
+    examples=["owners", "owners memory.db --json"],
+    database="argument",
+    owner=False,
+    json="an array of owners with their numbers of conversations and messages",
+)
+def owners(access: Access, as_json: bool) -> None:
+    """List the owners of a database."""
+    everybody = replace(access, everybody=True)
+    found = []
+    for one in everybody.each():
+        with one.open(read_only=True) as system:
+            found.append(system.stats())
+    if as_json:
+        print_json(
+            [
+                {"owner": each.owner, "conversations": each.conversations, "messages": each.messages}
+                for each in found
+            ]
+        )
+    else:
+        from langchain_threadmem.cli import rich_output
+
+        rich_output.write(rich_output.list_owners(found))
+
+
+def _forgotten(system: MemorySystem, conversation: str) -> Mapping[int, datetime]:
+    """The times at which messages of a conversation were forgotten, by their numbers."""
+    from langchain_threadmem.tree import trees
+    from langchain_threadmem.units import queries
+
+    def read(conn: Conn) -> dict[int, float]:
+        tree = trees.find(conn, system.owner, conversation)
+        return {} if tree is None else queries.forgotten(conn, tree)
+
+    return {
+        seq: datetime.fromtimestamp(time, UTC) for seq, time in system.runtime.database.read(read).items()
+    }
 
 
 def _counted(name: str, history: Sequence[ConversationNode]) -> dict[str, Any]:
     from langchain_threadmem.tree import graph
+    from langchain_threadmem.tree.node import is_said
 
     nodes = graph.living(history)
-    return {"conversation": name, "messages": len(nodes), "threads": len(graph.leaves(nodes))}
+    return {"conversation": name, "messages": sum(map(is_said, nodes)), "threads": len(graph.leaves(nodes))}
 
 
 def _message(node: ConversationNode) -> dict[str, Any]:

@@ -6,10 +6,11 @@ forks only, see `export.layout`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 from rich.console import Console, Group, RenderableType
 from rich.filesize import decimal
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
@@ -24,7 +25,7 @@ from langchain_threadmem.statistics.verbs import Statistics
 from langchain_threadmem.threads.moves.corrections import Doubt
 from langchain_threadmem.threads.moves.sort import Move
 from langchain_threadmem.tree import graph
-from langchain_threadmem.tree.node import ConversationNode, is_doubtful
+from langchain_threadmem.tree.node import ConversationNode, is_doubtful, is_said
 
 Nodes = Sequence[ConversationNode]
 
@@ -36,30 +37,41 @@ MAX_WIDTH = 400
 """The number of formatted characters of a message, which rich cuts to the width of the terminal."""
 
 
+LEAST_TEXT = 16
+"""The room for texts in a table whose names fill the terminal, in characters."""
+
+
 def write(*parts: RenderableType) -> None:
-    """Print parts, one below the other."""
+    """Print parts, one below the other.
+
+    A table with long names is wider than a narrow terminal, which wraps its lines: names can be copied.
+    """
     console = Console()
     for part in parts:
-        console.print(part)
+        if isinstance(part, Table):
+            least = Measurement.get(console, console.options.update(width=MAX_WIDTH), part).minimum
+            Console(width=max(console.width, least + LEAST_TEXT)).print(part)
+        else:
+            console.print(part)
 
 
-def draw_tree(history: Nodes, *, reasons: bool = False) -> RenderableType:
+def draw_tree(history: Nodes, *, reasons: bool = False, forgotten: Container[int] = ()) -> RenderableType:
     """The live nodes and their ancestors as a tree: one line per message, one colour per thread.
 
-    A message whose place is doubtful has a question mark.
+    A message whose place is doubtful has a question mark; a forgotten message is marked too.
 
     Args:
         history: Nodes of one conversation, in any order.
         reasons: Whether to show the reason for the placement below each message.
+        forgotten: Numbers of the forgotten messages.
     """
     layout = Layout(graph.living(history))
     top = Tree(Text(layout.counts, style="bold"), guide_style="dim")
 
     def line(node: ConversationNode) -> Text:
         line = message_line(node, COLORS[layout.strand_of[node.id] % len(COLORS)])
-        if is_doubtful(node):
-            return _cut("? ", DOUBT_STYLE).append_text(line)
-        return line
+        marks = "? " * is_doubtful(node) + "(forgotten) " * (node.id in forgotten)
+        return _cut(marks, DOUBT_STYLE).append_text(line) if marks else line
 
     def add(node: ConversationNode, parent: Tree) -> Tree:
         branch = parent.add(line(node))
@@ -127,7 +139,8 @@ def list_conversations(histories: Iterable[tuple[str, Nodes]]) -> RenderableType
     for name, history in histories:
         nodes = graph.living(history)
         begins = _opening(nodes[0], "dim") if nodes else Text()
-        table.add_row(Text(one_line(name)), str(len(nodes)), str(len(graph.leaves(nodes))), begins)
+        messages, threads = sum(map(is_said, nodes)), len(graph.leaves(nodes))
+        table.add_row(Text(one_line(name)), str(messages), str(threads), begins)
     return table if table.row_count else Text("no conversations")
 
 
@@ -175,20 +188,33 @@ def show_recall(question: str, hits: Sequence[Recollection], *, named: bool = Fa
     return Group(Text(one_line(question), style="bold"), body)
 
 
-def show_statistics(statistics: Statistics) -> RenderableType:
-    """Two tables: the counts of the owner, and the sizes of the database with the data of all owners."""
-    counts = _table(f"data of {one_line(statistics.owner)!r}", "number")
-    for name in ("conversations", "messages", "summaries", "vectors", "checkpoints", "items"):
-        counts.add_row(name, f"{getattr(statistics, name):,}")
-    counts.add_row("corrections", f"{statistics.bias.corrections:,}")
-    database = statistics.database
-    owners = "all owners" if database.owners is None else plural(database.owners, "owner")
-    sizes = _table(f"data of {owners}", "size")
+def list_owners(owners: Sequence[Statistics]) -> RenderableType:
+    """A table of owners: name, numbers of conversations and of messages."""
+    table = _table("owner", "conversations", "messages")
+    for owner in owners:
+        table.add_row(Text(one_line(owner.owner)), f"{owner.conversations:,}", f"{owner.messages:,}")
+    return table if table.row_count else Text("no owners")
+
+
+def show_statistics(owners: Sequence[Statistics]) -> RenderableType:
+    """Tables: the counts of each owner, and the sizes of the database with the data of all owners."""
+    tables: list[RenderableType] = []
+    for statistics in owners:
+        counts = _table(f"data of {one_line(statistics.owner)!r}", "number")
+        for name in ("conversations", "messages", "summaries", "vectors", "checkpoints", "items"):
+            counts.add_row(name, f"{getattr(statistics, name):,}")
+        counts.add_row("corrections", f"{statistics.bias.corrections:,}")
+        tables += [counts, ""]
+    if not owners:
+        return Text("no owners")
+    database = owners[0].database
+    whose = "all owners" if database.owners is None else plural(database.owners, "owner")
+    sizes = _table(f"data of {whose}", "size")
     sizes.add_row("database", decimal(database.bytes))
     sizes.add_row("vector index", decimal(database.index_bytes))
     for name, size in database.table_bytes.items():
         sizes.add_row(f"table {name}" + " (estimated)" * database.estimated, decimal(size))
-    return Group(counts, "", sizes)
+    return Group(*tables, sizes)
 
 
 def _table(*headings: str) -> Table:

@@ -2,98 +2,45 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
-from langchain_threadmem.cli.arguments import Commands, add_command, print_json, progress_bar
+import click
+
+from langchain_threadmem.cli.arguments import OWNER, PATH, Access, command, print_json, progress_bar
 from langchain_threadmem.messages.text import listed, plural, visible
 
 
-def register(commands: Commands) -> None:
-    chats = add_command(
-        commands,
-        "import",
-        _import,
-        "import chats of ChatGPT, Claude, LangChain and others, with their branches",
-        examples=[
-            "import conversations.json",
-            "import export.zip --db memory.db --owner ada",
-            "import conversations.json --sort",
-        ],
-        json="the counts and the problems",
-    )
-    chats.add_argument(
-        "files",
-        metavar="FILE",
-        nargs="+",
-        type=Path,
-        help="an export: JSON, JSON Lines, text, SQLite, a ZIP archive or a folder",
-    )
-    chats.add_argument("--into", dest="db", metavar="DATABASE", help="the same as --db DATABASE")
-    chats.add_argument("--format", metavar="NAME", help="format of FILE; default: detected from its contents")
-    chats.add_argument("--skip-bad", action="store_true", help="skip lines and items that cannot be imported")
-    chats.add_argument(
-        "--sort", action="store_true", help="sort conversations without branches into threads, once each"
-    )
+@command(
+    "import",
+    examples=[
+        "import conversations.json",
+        "import export.zip --db memory.db --owner ada",
+        "import conversations.json --sort",
+    ],
+    also="--into",
+    json="the counts and the problems",
+)
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=PATH)
+@click.option("--format", metavar="NAME", help="The format of FILE.  [default: detected from its contents]")
+@click.option("--skip-bad", is_flag=True, help="Skip lines and items that cannot be imported.")
+@click.option("--sort", is_flag=True, help="Sort conversations without branches into threads, once each.")
+def import_(
+    access: Access, files: tuple[Path, ...], format: str | None, skip_bad: bool, sort: bool, as_json: bool
+) -> None:
+    """Import chats of ChatGPT, Claude, LangChain and others.
 
-    importing = add_command(
-        commands,
-        "import-checkpoints",
-        _import_checkpoints,
-        "copy threads from another LangGraph checkpointer",
-        examples=[
-            "import-checkpoints checkpoints.sqlite memory.db",
-            "import-checkpoints postgresql://user@host/name memory.db --thread 1 2",
-        ],
-        database=None,
-        json="the counts and the differences",
-    )
-    importing.add_argument("source", metavar="FROM", help="an SQLite file or a URL; opened read-only")
-    importing.add_argument("target", metavar="TO", help="a file or a URL; created if it does not exist")
-    importing.add_argument(
-        "--thread", metavar="ID", nargs="+", action="extend", default=[], help="threads to copy; default: all"
-    )
-    importing.add_argument(
-        "--allow", metavar="MODULE:CLASS", action="append", default=[], help="a class that the states contain"
-    )
-
-    convert = add_command(
-        commands,
-        "convert",
-        _convert,
-        "copy a memory into another database, or into a folder of JSON and back",
-        examples=["convert memory.db postgresql://user@host/name", "convert memory.db folder --everybody"],
-        database=None,
-        json="the owners and the number of rows of each table",
-    )
-    convert.add_argument("source", metavar="FROM", help="a database or a folder; opened read-only")
-    convert.add_argument("target", metavar="TO", help="a database, or a folder: a name without a suffix")
-    convert.add_argument("--everybody", action="store_true", help="copy the memories of all owners")
-
-    backup = add_command(
-        commands,
-        "backup",
-        _backup,
-        "copy a database with the memories of all owners, while it is in use",
-        examples=["backup monday.db --db memory.db", "backup monday --db postgresql://user@host/name"],
-        owner=False,
-        json="the copy, its size in bytes, and its problems",
-    )
-    backup.add_argument(
-        "target", metavar="TARGET", help="a new file, or a folder of JSON: a name without a suffix"
-    )
-
-
-def _import(options: argparse.Namespace) -> None:
+    Each FILE is an export: JSON, JSON Lines, text, SQLite, a ZIP archive or a folder. Branches are imported
+    too.
+    """
     from langchain_threadmem.importers.registry import Plan
     from langchain_threadmem.memory_system import MemorySystem
 
-    Plan(options.files, options.format).close()  # A file that cannot be imported creates no database.
+    Plan(list(files), format).close()  # A file that cannot be imported creates no database.
     with (
         # An import does not embed texts; the sort compares them by meaning.
-        MemorySystem(options.db, owner=options.owner, embeddings=None if options.sort else False) as system,
+        MemorySystem(access.db, owner=access.owner or OWNER, embeddings=None if sort else False) as system,
         ExitStack() as bars,
     ):
         update = bars.enter_context(progress_bar("import", in_bytes=True))
@@ -106,14 +53,9 @@ def _import(options: argparse.Namespace) -> None:
             sorting[0](done, total)
 
         report = system.import_file(
-            options.files,
-            options.format,
-            update,
-            skip_bad=options.skip_bad,
-            sort=options.sort,
-            on_sort=on_sort,
+            list(files), format, update, skip_bad=skip_bad, sort=sort, on_sort=on_sort
         )
-    if options.json:
+    if as_json:
         print_json(report)
         return
     print(
@@ -121,7 +63,7 @@ def _import(options: argparse.Namespace) -> None:
         f"{report.messages} messages, {report.new_messages} of them new; "
         f"{report.skipped or 'no'} bad items skipped"
     )
-    if options.sort:
+    if sort:
         returns = report.moved - report.opened
         print(
             f"{plural(report.sorted, 'conversation')} sorted: {plural(report.moved, 'message')} moved, "
@@ -133,19 +75,48 @@ def _import(options: argparse.Namespace) -> None:
         print(f"{plural(len(report.ignored), 'file')} without chats: {visible(listed(report.ignored))}")
 
 
-def _import_checkpoints(options: argparse.Namespace) -> int:
-    from langchain_threadmem.transfer.import_checkpoints import import_checkpoints
+@command(
+    "import-checkpoints",
+    examples=[
+        "import-checkpoints checkpoints.sqlite memory.db",
+        "import-checkpoints postgresql://user@host/name memory.db --thread 1 2",
+    ],
+    database=None,
+    json="the counts and the differences",
+)
+@click.argument("source", metavar="FROM")
+@click.argument("target", metavar="TO")
+@click.argument("more", metavar="", nargs=-1)
+@click.option("--thread", metavar="ID...", multiple=True, help="Threads to copy.  [default: all]")
+@click.option("--allow", metavar="MODULE:CLASS", multiple=True, help="A class that the states contain.")
+def import_checkpoints(
+    source: str,
+    target: str,
+    more: tuple[str, ...],
+    thread: tuple[str, ...],
+    allow: tuple[str, ...],
+    owner: str,
+    as_json: bool,
+) -> int:
+    """Copy threads from another LangGraph checkpointer.
+
+    FROM is an SQLite file or a URL, and is opened read-only. TO is a file or a URL, and is created if it does
+    not exist.
+    """
+    if more and not thread:
+        raise click.UsageError(f"unexpected arguments {' '.join(more)}", click.get_current_context())
+    from langchain_threadmem.transfer import import_checkpoints as importing
 
     with progress_bar("copy and compare") as update:
-        imported = import_checkpoints(
-            options.source,
-            options.target,
-            owner=options.owner,
-            threads=options.thread,
-            classes=[tuple(name.split(":")) for name in options.allow],
+        imported = importing.import_checkpoints(
+            source,
+            target,
+            owner=owner,
+            threads=[*thread, *more],
+            classes=[tuple(name.split(":")) for name in allow],
             progress=update,
         )
-    if options.json:
+    if as_json:
         print_json(imported, ok=imported.ok)
         return 0 if imported.ok else 1
     print(
@@ -158,17 +129,30 @@ def _import_checkpoints(options: argparse.Namespace) -> int:
     return 0 if imported.ok else 1
 
 
-def _convert(options: argparse.Namespace) -> None:
-    from langchain_threadmem.transfer.convert import convert
+@command(
+    "convert",
+    examples=["convert memory.db postgresql://user@host/name", "convert memory.db folder --everybody"],
+    database=None,
+    json="the owners and the number of rows of each table",
+)
+@click.argument("source", metavar="FROM")
+@click.argument("target", metavar="TO")
+@click.option("--everybody", is_flag=True, help="Copy the memories of all owners.")
+def convert(source: str, target: str, everybody: bool, owner: str, as_json: bool) -> None:
+    """Copy a memory into another database, or a folder.
+
+    FROM and TO are databases, or folders of JSON: names without a suffix. FROM is opened read-only.
+    """
+    from langchain_threadmem.transfer import convert as converting
 
     with progress_bar("convert") as update:
-        copied = convert(
-            options.source,
-            options.target,
-            owner=None if options.everybody else options.owner,
+        copied = converting.convert(
+            source,
+            target,
+            owner=None if everybody else owner,
             progress=lambda table, done, total: update(done, total, table),
         )
-    if options.json:
+    if as_json:
         print_json(copied)
         return
     print(
@@ -177,16 +161,27 @@ def _convert(options: argparse.Namespace) -> None:
     )
 
 
-def _backup(options: argparse.Namespace) -> int:
+@command(
+    "backup",
+    examples=["backup monday.db --db memory.db", "backup monday --db postgresql://user@host/name"],
+    owner=False,
+    json="the copy, its size in bytes, and its problems",
+)
+@click.argument("target")
+def backup(access: Access, target: str, as_json: bool) -> int:
+    """Copy a database with the memories of all owners.
+
+    The database may be in use. TARGET is a new file, or a folder of JSON: a name without a suffix.
+    """
     from langchain_threadmem.statistics.verbs import bytes_of
     from langchain_threadmem.storage.urls import sqlite_file, without_password
-    from langchain_threadmem.transfer.backup import backup
+    from langchain_threadmem.transfer import backup as backing_up
 
     with progress_bar("backup") as update:
-        problems = backup(options.db, options.target, lambda table, done, total: update(done, total, table))
-    target, file = without_password(options.target), sqlite_file(options.target)
+        problems = backing_up.backup(access.db, target, lambda table, done, total: update(done, total, table))
+    file, target = sqlite_file(target), without_password(target)
     size = None if file is None else bytes_of(file)
-    if options.json:
+    if as_json:
         print_json({"ok": not problems, "target": target, "bytes": size, "problems": problems})
         return 1 if problems else 0
     print(f"copied to {target!r}" + ("" if size is None else f": {size:,} bytes"))

@@ -87,6 +87,21 @@ def check_one_of(name: str, value: object, allowed: Iterable[object]) -> None:
         raise InputError(f"{name}={value!r} is not one of {', '.join(map(repr, values))}")
 
 
+def check_no_class(name: str, value: object) -> None:
+    """Refuse a class where an object of it is expected.
+
+    Raises:
+        InputError: The value is a class.
+
+    Example:
+        >>> check_no_class("window", dict)
+        Traceback (most recent call last):
+        langchain_threadmem.errors.InputError: window is the class dict; pass an object: dict(...)
+    """
+    if isinstance(value, type):
+        raise InputError(f"{name} is the class {value.__name__}; pass an object: {value.__name__}(...)")
+
+
 def value_in(holder: Any, name: str) -> Any:
     """A value of a mapping, or an attribute of another object; `None` if it is missing.
 

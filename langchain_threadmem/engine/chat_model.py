@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from langchain_core.messages import BaseMessage, HumanMessage
 from pydantic import BaseModel, ValidationError
 
+from langchain_threadmem.common.inputs import check_no_class
 from langchain_threadmem.common.usage import Purpose, Usage
 from langchain_threadmem.engine.child_runs import run_config
 from langchain_threadmem.engine.flow import Call, Flow
@@ -48,6 +49,7 @@ def check_model(model: Model) -> Model:
     Raises:
         InputError: The argument is neither a name nor a chat model.
     """
+    check_no_class("model", model)
     if not (isinstance(model, str) or hasattr(model, "invoke")):
         raise InputError(
             f"{model!r} is not a chat model; pass a BaseChatModel or the name of an OpenAI model"

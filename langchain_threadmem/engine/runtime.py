@@ -16,6 +16,7 @@ from weakref import WeakSet, WeakValueDictionary
 
 from langchain_threadmem.common import forking
 from langchain_threadmem.common.cache import LruCache, forget_texts
+from langchain_threadmem.common.inputs import check_no_class
 from langchain_threadmem.common.usage import Usage
 from langchain_threadmem.common.workers import Gradual
 from langchain_threadmem.engine.embedder import Embedder
@@ -164,6 +165,7 @@ class Resources(forking.Forkable):
         Raises:
             InputError: `cipher` is not a cipher, or its key differs from the key of the resources.
         """
+        check_no_class("cipher", cipher)
         if not (callable(getattr(cipher, "encrypt", None)) and callable(getattr(cipher, "decrypt", None))):
             raise InputError(
                 f"{cipher!r} is not a cipher; pass an object with encrypt() and decrypt(), such as "

@@ -9,9 +9,10 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, ChatMessage, ToolMessage
 
 from langchain_threadmem.messages.codec import text_of
+from langchain_threadmem.messages.quoting import is_made_up
 from langchain_threadmem.messages.records import dumps
 from langchain_threadmem.messages.roles import TYPES
-from langchain_threadmem.messages.tool_pairs import whole_exchanges
+from langchain_threadmem.messages.tool_pairs import end_of_results, whole_exchanges
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.tree import graph
 from langchain_threadmem.tree.node import ConversationNode
@@ -77,7 +78,8 @@ def _answered(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def _records(messages: Iterable[BaseMessage]) -> list[dict[str, Any]]:
     records = []
     open_calls: set[str | None] = set()
-    for message in whole_exchanges(list(messages)):
+    whole = whole_exchanges(list(messages))
+    for n, message in enumerate(whole):
         if isinstance(message, ToolMessage):
             # The line contains no call for the result of a call that could not be parsed.
             if message.tool_call_id in open_calls:
@@ -86,7 +88,15 @@ def _records(messages: Iterable[BaseMessage]) -> list[dict[str, Any]]:
                 records.append(result)
         elif isinstance(message, AIMessage):
             open_calls = {call["id"] for call in message.tool_calls}
-            records += _answer(message)
+            results = whole[n + 1 : end_of_results(whole, n + 1)]
+            if open_calls <= {
+                item.tool_call_id
+                for item in results
+                if isinstance(item, ToolMessage) and not is_made_up(item)
+            }:
+                records += _answer(message)
+            else:
+                open_calls = set()
         else:
             records += _question(message)
     return records

@@ -21,7 +21,7 @@ from langchain_threadmem.errors import NodeNotFoundError
 from langchain_threadmem.messages.display import content_of, label_of
 from langchain_threadmem.messages.text import one_line, plural
 from langchain_threadmem.tree import graph
-from langchain_threadmem.tree.node import ConversationNode
+from langchain_threadmem.tree.node import ConversationNode, is_said
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +31,14 @@ class Strand:
     Attributes:
         first: First node after the fork from the older thread, or the root.
         tip: Last node.
-        length: Number of messages of the thread, from the root.
+        length: Number of messages of the thread, from the root, as `tree.node.is_said` counts them.
+        last: The message of the thread that was said last; the last node if there is none.
     """
 
     first: ConversationNode
     tip: ConversationNode
     length: int
+    last: ConversationNode
 
 
 class Layout:
@@ -53,6 +55,7 @@ class Layout:
         order: The nodes with each parent before its children.
         roots: The nodes without a parent.
         size: Number of nodes of the subtree below and including a node, by node id.
+        said: Number of messages of that subtree, as `tree.node.is_said` counts them.
         strands: The strands of live threads, then those of superseded ends and asides.
         strand_of: Index of the strand of a node, by node id.
         threads: Number of live threads; they are the first of `strands`. A system message alone is no
@@ -86,8 +89,11 @@ class Layout:
             self.children[node.parent_id].append(node)
         self.roots = self.children[None]
         self.size: dict[int, int] = {}
+        self.said: dict[int, int] = {}
         for node in reversed(self.order):
-            self.size[node.id] = 1 + sum(self.size[child.id] for child in self.children[node.id])
+            below = [child.id for child in self.children[node.id]]
+            self.size[node.id] = 1 + sum(map(self.size.__getitem__, below))
+            self.said[node.id] = is_said(node) + sum(map(self.said.__getitem__, below))
         if active is not None and active not in self.by_id:
             raise NodeNotFoundError(
                 f"there is no node {active!r} to mark as active; use the id of a drawn node"
@@ -98,7 +104,8 @@ class Layout:
     @property
     def counts(self) -> str:
         """The number of messages and of live threads, as text."""
-        return f"{plural(len(self.nodes), 'message')} in {plural(self.threads, 'thread')}"
+        messages = sum(self.said[root.id] for root in self.roots)
+        return f"{plural(messages, 'message')} in {plural(self.threads, 'thread')}"
 
     def fork(self, node: ConversationNode) -> tuple[list[ConversationNode], ConversationNode | None]:
         """The children of a node that are indented, and the child that is not, if any."""
@@ -116,7 +123,8 @@ class Layout:
 
     def recent(self) -> list[Strand]:
         """The strands of the live threads, the most recently used first."""
-        return sorted(self.strands[: self.threads], key=attrgetter("tip.timestamp", "tip.id"), reverse=True)
+        use = attrgetter("last.timestamp", "tip.timestamp", "tip.id")
+        return sorted(self.strands[: self.threads], key=use, reverse=True)
 
     def title(self, node: ConversationNode) -> str:
         """The title of the messages from a node on: by a model, of a summary, or the first informative words.
@@ -175,9 +183,13 @@ class Layout:
         return None if node.parent_id is None else self.by_id[node.parent_id]
 
     def _find_strands(self) -> None:
-        depth: dict[int | None, int] = {None: 0}
+        length: dict[int | None, int] = {None: 0}
+        last: dict[int | None, ConversationNode | None] = {None: None}
         for node in self.order:
-            depth[node.id] = depth[node.parent_id] + 1
+            said, above = is_said(node), last[node.parent_id]
+            length[node.id] = length[node.parent_id] + said
+            is_last = above is None or (node.timestamp, node.id) > (above.timestamp, above.id)
+            last[node.id] = node if said and is_last else above
         live = [leaf for leaf in graph.leaves(self.nodes) if leaf.parent_id or leaf.message.type != "system"]
         tips = {node.id: node for node in live}
         tips |= {node.id: node for node in self.nodes if not self.children[node.id]}
@@ -190,7 +202,7 @@ class Layout:
             while ancestor is not None and ancestor.id not in self.strand_of:
                 self.strand_of[ancestor.id] = len(self.strands)
                 first, ancestor = ancestor, self.parent(ancestor)
-            self.strands.append(Strand(first, tip, depth[tip.id]))
+            self.strands.append(Strand(first, tip, length[tip.id], last[tip.id] or tip))
 
 
 def line_of(node: ConversationNode, width: int) -> str:

@@ -79,7 +79,7 @@ def to_html(
         strand = layout.strand_of[branch.id]
         # The branch of a fork without a main branch may begin within a strand.
         name = titles[strand] if layout.strands[strand].first is branch else escape(layout.title(branch))
-        size = plural(layout.size[branch.id], "message")
+        size = plural(layout.said[branch.id], "message")
         body.append(
             f'<details class="branch{kind}"{fold}><summary>{_spot(strand)} <h2>{name}</h2> '
             f"<small>{size}</small></summary>\n"
@@ -102,7 +102,7 @@ def to_html(
     links = "".join(
         f'<li><a href="#n{strand.first.id}" data-tip="{strand.tip.id}"'
         f"{_CURRENT if strand is current else ''}>{_spot(number)}<b>{titles[number]}</b>"
-        f"<span class=count>{strand.length}</span>{_time(strand.tip)}</a></li>\n"
+        f"<span class=count>{strand.length}</span>{_time(strand.last)}</a></li>\n"
         for strand in layout.recent()
         for number in [layout.strand_of[strand.tip.id]]
     )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -73,8 +71,7 @@ class Chat:
         goes_on: Whether the chat is a later piece of a conversation.
         metadata: Values of the program for the metadata of the conversation.
         branch_of: The names of conversations that this one continues. The chat becomes a branch of the
-            first of
-            them that exists, and is a conversation of its own if none does.
+            first of them that exists, and is a conversation of its own if none does.
         is_part: Whether the chat is a part of a conversation, which need not share a message with it.
     """
 
@@ -174,17 +171,6 @@ def threads(entries: Sequence[Entry]) -> int:
     return sum(entry.key not in continued for entry in live)
 
 
-def chained_id(before: str | None, record: Any) -> str:
-    """An id for a message without an id: a hash of its record and of the id of the previous message.
-
-    Example:
-        >>> chained_id(None, {"role": "user", "content": "Hello"})
-        'import-a41b46a957bc4c4f813e946e40443874'
-    """
-    text = json.dumps([before, record], sort_keys=True, separators=(",", ":"), default=str)
-    return f"import-{hashlib.sha256(text.encode()).hexdigest()[:32]}"
-
-
 _MILLISECONDS, _MICROSECONDS = 1e11, 1e14
 """Numbers above these are times in milliseconds and in microseconds."""
 
@@ -194,8 +180,7 @@ def seconds(value: object, position: str) -> float | None:
 
     Args:
         value: A number of seconds, milliseconds or microseconds, also as text; ISO text, without a zone in
-            UTC;
-            a date of MongoDB (`{"$date": ...}`).
+            UTC; a date of MongoDB (`{"$date": ...}`).
         position: The position of the value, for errors.
 
     Returns:

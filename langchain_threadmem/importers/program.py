@@ -15,7 +15,6 @@ from langchain_threadmem.importers.chats import (
     Bad,
     Chat,
     Chats,
-    chained_id,
     chat_of,
     kept,
     local_time,
@@ -34,6 +33,7 @@ from langchain_threadmem.importers.said import (
     entries_of,
 )
 from langchain_threadmem.importers.source import FAULTS, Source, problem_of
+from langchain_threadmem.messages.ids import chained_id
 
 _ROLES = {
     **dict.fromkeys(("user", "human", "you", "usermessage"), USER),
@@ -165,7 +165,7 @@ def _chain(conversation: Conversation, read: Read, position: str) -> list[Said]:
             continue
         one = said_of(item, said[-1].key if said else None, read, f"{position}, message {number}")
         if any(before.key == one.key for before in said):
-            one.key = chained_id(one.parent, item)
+            one.key = chained_id("import-", one.parent, item)
         if one.role == ASSISTANT and thoughts:
             one.parts, thoughts = [*thoughts, *one.parts], []
         said.append(one)
@@ -187,7 +187,7 @@ def said_of(message: Record, previous: str | None, read: Read, position: str) ->
         role = TOOL if all(isinstance(part, Result) for part in parts) else role
     name = text_or_none(message.get("name")) or text_or_none(message.get("source"))
     return Said(
-        first(message, _KEYS) or chained_id(previous, message),
+        first(message, _KEYS) or chained_id("import-", previous, message),
         previous,
         role,
         parts,

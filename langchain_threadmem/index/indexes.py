@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from langchain_threadmem.common import forking
+from langchain_threadmem.common.inputs import check_no_class
 from langchain_threadmem.engine.runtime import Component, Resources, Runtime, SharedComponent
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.index import vectors as embeddings
@@ -61,6 +62,7 @@ class IndexSettings(SharedComponent):
         """
         if not isinstance(language, Language):
             raise InputError(f"language={language!r} is not a Language; pass ENGLISH, PLAIN or Language(...)")
+        check_no_class("vectors", vectors)
         index = ("get_or_create_collection", "search")
         if not (isinstance(vectors, str | Path | None) or any(hasattr(vectors, name) for name in index)):
             raise InputError(

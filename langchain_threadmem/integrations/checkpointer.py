@@ -327,8 +327,8 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete the checkpoints of runs, and undo the changes of these runs to the conversation.
 
-        Messages that only these runs have stored are superseded; messages that the runs have superseded
-        become live again.
+        Messages that only these runs have stored are superseded, and summaries that may quote them are
+        deleted; messages that the runs have superseded become live again.
 
         A saver for the owners of runs may be called outside of a run, as LangGraph's Agent Server does when
         it rolls back a run: the owners are then those of the stored checkpoints.

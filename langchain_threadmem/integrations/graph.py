@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NotRequired, Unpack
+from typing import TYPE_CHECKING, Annotated, Any, NotRequired, Unpack
 
-from langchain_core.messages import BaseMessage, SystemMessage
+from langchain_core.messages import BaseMessage, RemoveMessage, SystemMessage
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
+from langgraph.channels import UntrackedValue
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
@@ -24,6 +25,7 @@ from langchain_threadmem.engine.flow import Flow, arun, run
 from langchain_threadmem.engine.owners import OwnerOfRun
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.integrations._run_config import ConversationId
+from langchain_threadmem.integrations._running_summaries import with_own_summaries
 from langchain_threadmem.integrations._state_updates import (
     announced_route,
     check_recall,
@@ -55,6 +57,8 @@ if TYPE_CHECKING:
 
 
 Node = Runnable[Any, dict[str, Any]]
+Work = Callable[[Any, ThreadedConversation, Lineage], Flow[dict[str, Any]]]
+"""The flow of a node: takes the state, and returns the update."""
 
 
 class ThreadedState(MessagesState):
@@ -62,13 +66,17 @@ class ThreadedState(MessagesState):
 
     Attributes:
         active_thread: The place of the newest human message, with the reason.
-        recalled: Hits in other threads for the newest human message.
+        recalled: Hits in other threads for the newest human message. Checkpoints do not contain them, since
+            what they quote may be deleted later; a resumed run recalls again.
         suggestion: Another place for the newest human message, with `on_select="suggest"`.
+        summaries_of_other_threads: Running summaries of other threads, by the state key of the summary of
+            the active thread.
     """
 
     active_thread: NotRequired[ActiveThread]
-    recalled: NotRequired[list[Recalled]]
+    recalled: NotRequired[Annotated[list[Recalled], UntrackedValue]]
     suggestion: NotRequired[Suggestion | None]
+    summaries_of_other_threads: NotRequired[dict[str, list[Any]]]
 
 
 def select_thread_node(
@@ -86,7 +94,9 @@ def select_thread_node(
 
     The selector is called once for each message, and not again in a tool loop, a resume or a replay. A
     message that a saver has stored elsewhere is moved before the node returns. System messages stay. A list
-    that equals the thread, or a trimmed or summarised form of the thread, is not changed.
+    that equals the thread, or a trimmed or summarised form of the thread, is not changed. A running summary
+    of langmem, in a key of the state or in a dictionary such as `context`, is exchanged for that of the
+    thread.
 
     Each selection is an event, a `threads.events.SelectionEvent`: on the graph's custom stream
     (`stream_mode="custom"`), and as the custom event "threadmem.selection" for callback handlers and
@@ -114,12 +124,12 @@ def select_thread_node(
             threads to `messages` if the message may continue them.
 
     Returns:
-        A runnable for `StateGraph.add_node`, sync and async. It sets `messages` if they change, and
-        `active_thread` and `suggestion` if the state has these keys, as `ThreadedState` does.
+        A runnable for `StateGraph.add_node`, sync and async. It sets `messages` and running summaries if they
+        change, and `active_thread` and `suggestion` if the state has these keys, as `ThreadedState` does.
 
     Raises:
         InputError: `system` is not a `MemorySystem`, or an option has the wrong type or is out of its range;
-            in a run: no conversation is named, or a message has no id.
+            in a run: no conversation is named.
 
     Example:
         >>> from langchain_core.messages import HumanMessage
@@ -136,7 +146,10 @@ def _select_node(conversations: RunConversations, messages_key: str, threshold: 
     def work(state: Any, conversation: ThreadedConversation, lineage: Lineage) -> Flow[dict[str, Any]]:
         messages, before = _list(state, messages_key), value_in(state, "active_thread")
         routed = yield from announced_route(conversation, messages, before, lineage, threshold)
-        return {} if routed is None else state_update(routed, threshold is not None, messages_key)
+        if routed is None:
+            return {}
+        update = state_update(routed, threshold is not None, messages_key)
+        return (yield from with_own_summaries(conversation, state, messages, routed, update, messages_key))
 
     return _node("select_thread", conversations, work)
 
@@ -183,6 +196,9 @@ def recall_node(
 ) -> Node:
     """A node that recalls from other threads for the newest human message, and sets the state key `recalled`.
 
+    A state of your own declares the key as `Annotated[list[Recalled], UntrackedValue]`, with a class of
+    `langgraph.channels`: otherwise checkpoints keep recalled text that is deleted later.
+
     Args:
         system: The system of the conversations.
         n_results: Maximum number of messages and summaries.
@@ -196,7 +212,10 @@ def recall_node(
     check_recall(n_results, scope, min_similarity, "n_results")
     shared = scope == "owner" and n_results > 0
     conversations = RunConversations(system, conversation_id, owner=owner, shared=shared, cover=cover)
+    return _node("recall", conversations, _recalling(n_results, scope, min_similarity, messages_key))
 
+
+def _recalling(n_results: int, scope: Scope, min_similarity: float, messages_key: str = "messages") -> Work:
     def work(state: Any, conversation: ThreadedConversation, lineage: Lineage) -> Flow[dict[str, Any]]:
         messages = _list(state, messages_key)
         newest = newest_human(messages)
@@ -213,7 +232,7 @@ def recall_node(
         )
         return {"recalled": hits}
 
-    return _node("recall", conversations, work)
+    return work
 
 
 def create_threaded_chat(
@@ -294,7 +313,9 @@ def create_threaded_chat(
             cover=options.get("cover", COVER),
         )
         steps.append(("recall", recalling))
-    steps.append(("model", _model_node(model, system_prompt, of_runs(window=window, **options))))
+    recalls = _recalling(recall, scope, min_similarity)
+    conversations = of_runs(window=window, **options)
+    steps.append(("model", _model_node(model, system_prompt, conversations, recalls)))
     steps.append(("store_turn", _store_node(of_runs(), "messages")))
     builder.add_sequence(steps)
     builder.add_edge(START, "select_thread")
@@ -302,16 +323,21 @@ def create_threaded_chat(
     return builder.compile(checkpointer=checkpointer, store=store, name="threaded_chat")
 
 
-def _model_node(model: Model, system_prompt: str | None, conversations: RunConversations) -> Node:
+def _model_node(
+    model: Model, system_prompt: str | None, conversations: RunConversations, recalls: Work
+) -> Node:
     chat = chat_model(model)
     first = [SystemMessage(system_prompt)] if system_prompt else []
 
-    def prompt(state: Any, conversation: ThreadedConversation) -> Flow[list[BaseMessage]]:
+    def prompt(state: Any, conversation: ThreadedConversation, lineage: Lineage) -> Flow[list[BaseMessage]]:
         messages = _list(state, "messages")
         system_messages = [message for message in messages if isinstance(message, SystemMessage)]
-        thread = [message for message in messages if not isinstance(message, SystemMessage)]
+        thread = [m for m in messages if not isinstance(m, (SystemMessage, RemoveMessage))]
         newest = newest_human(thread) or 0
-        quoted = recall_message(value_in(state, "recalled") or [])
+        hits = value_in(state, "recalled")
+        if hits is None:  # The run goes on from a checkpoint, which contains no recalled text.
+            hits = (yield from recalls(state, conversation, lineage))["recalled"]
+        quoted = recall_message(hits)
         view = shown(thread[:newest], thread[newest:], conversation.window)
         return [*first, *system_messages, *quoted, *(yield from coverage.covered(conversation, view))]
 
@@ -321,23 +347,19 @@ def _model_node(model: Model, system_prompt: str | None, conversations: RunConve
         return {"messages": [message]}
 
     def answer(state: Any, config: RunnableConfig) -> dict[str, Any]:
-        conversation, _ = conversations.of(config)
-        messages = run(prompt(state, conversation), conversation.runtime)
+        conversation, lineage = conversations.of(config)
+        messages = run(prompt(state, conversation, lineage), conversation.runtime)
         return counted(chat.invoke(messages, config), conversation)
 
     async def aanswer(state: Any, config: RunnableConfig) -> dict[str, Any]:
-        conversation, _ = conversations.of(config)
-        messages = await arun(prompt(state, conversation), conversation.runtime)
+        conversation, lineage = conversations.of(config)
+        messages = await arun(prompt(state, conversation, lineage), conversation.runtime)
         return counted(await chat.ainvoke(messages, config), conversation)
 
     return RunnableLambda(answer, aanswer, name="model")
 
 
-def _node(
-    name: str,
-    conversations: RunConversations,
-    work: Callable[[Any, ThreadedConversation, Lineage], Flow[dict[str, Any]]],
-) -> Node:
+def _node(name: str, conversations: RunConversations, work: Work) -> Node:
     """A node that runs a flow in the conversation of the run."""
 
     def invoke(state: Any, config: RunnableConfig) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Middleware for LangChain's agents, which passes only the active thread to each model call.
+"""Middleware for LangChain's agents, which passes the active thread to each model call.
 
 Before the agent runs, the thread of the new human message is selected. Each model call receives the program's
 messages, fenced recall from other threads, the active thread through the window, and the whole current turn;
@@ -12,7 +12,15 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NotRequired, Self, Unpack, cast
 
-from langchain_core.messages import AnyMessage, BaseMessage, SystemMessage, ToolMessage
+from langchain_core.messages import (
+    AIMessage,
+    AnyMessage,
+    BaseMessage,
+    RemoveMessage,
+    SystemMessage,
+    ToolMessage,
+)
+from langgraph.channels import UntrackedValue
 from langgraph.config import get_config
 from langgraph.runtime import Runtime
 
@@ -22,6 +30,7 @@ from langchain_threadmem.engine.owners import OwnerOfRun
 from langchain_threadmem.engine.runtime import Runtime as MemoryRuntime
 from langchain_threadmem.integrations._prompts import Prompts
 from langchain_threadmem.integrations._run_config import ConversationId
+from langchain_threadmem.integrations._running_summaries import with_own_summaries
 from langchain_threadmem.integrations._state_updates import (
     announced_route,
     check_recall,
@@ -31,9 +40,10 @@ from langchain_threadmem.integrations._state_updates import (
 from langchain_threadmem.integrations._system import RunConversations, shared_system
 from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.codec import text_of
+from langchain_threadmem.messages.ids import own_id
 from langchain_threadmem.messages.prompt import shown
 from langchain_threadmem.messages.quoting import is_made_up
-from langchain_threadmem.messages.tool_pairs import with_results
+from langchain_threadmem.messages.tool_pairs import whole_exchanges
 from langchain_threadmem.messages.windows import Window, bound, check_window
 from langchain_threadmem.recall.options import Scope
 from langchain_threadmem.recall.quoting import Recalled, recall_message
@@ -42,8 +52,10 @@ from langchain_threadmem.threads.events import SUGGEST_AT, OnSelect, Suggestion,
 from langchain_threadmem.threads.llm_selector import selector_of
 from langchain_threadmem.threads.recall_elsewhere import recall_elsewhere
 from langchain_threadmem.threads.route import ActiveThread, thread_to
+from langchain_threadmem.threads.run_selector import ThreadedConversation
 from langchain_threadmem.threads.selectors import AnySelector
 from langchain_threadmem.threads.store_messages import store, store_turn
+from langchain_threadmem.tree.run_lineage import Lineage
 
 try:
     from langchain.agents.middleware.types import (
@@ -69,12 +81,13 @@ class ThreadMemState(AgentState[Any]):
 
     Attributes:
         active_thread: The place of the newest human message, with the reason.
-        recalled: Hits in other threads for the newest human message.
+        recalled: Hits in other threads for the newest human message. Checkpoints do not contain them, since
+            what they quote may be deleted later; a resumed run recalls again.
         suggestion: Another place for the newest human message, with `on_select="suggest"`.
     """
 
     active_thread: NotRequired[Annotated[ActiveThread, OmitFromInput]]
-    recalled: NotRequired[Annotated[list[Recalled], OmitFromInput]]
+    recalled: NotRequired[Annotated[list[Recalled], UntrackedValue, OmitFromInput]]
     suggestion: NotRequired[Annotated[Suggestion | None, OmitFromInput]]
 
 
@@ -208,16 +221,10 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
         )
         if routed is None:
             return None
-        hits = yield from recall_elsewhere(
-            conversation,
-            text_of(routed.path[-1]),
-            routed.path,
-            self._recall,
-            scope=self._scope,
-            min_similarity=self._min_similarity,
-            lineage=lineage,
-        )
+        hits = yield from self._recalled(conversation, routed.path, lineage)
         update = state_update(routed, self._suggest_at is not None, "messages" if self._rewrite else None)
+        if self._rewrite:
+            update = yield from with_own_summaries(conversation, state, messages, routed, update, "messages")
         return {**update, "recalled": hits}
 
     abefore_agent = averb(before_agent)
@@ -230,7 +237,7 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
         messages = list(view)
         response = handler(request.override(messages=messages))
         _pass_on(request, view, messages)
-        return response
+        return _with_own_ids(request, response)
 
     async def awrap_model_call(
         self,
@@ -242,7 +249,7 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
         messages = list(view)
         response = await handler(request.override(messages=messages))
         _pass_on(request, view, messages)
-        return response
+        return _with_own_ids(request, response)
 
     @verb
     def after_agent(self, state: ThreadMemState, runtime: Runtime[Any]) -> Flow[dict[str, Any] | None]:
@@ -254,8 +261,21 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
 
     aafter_agent = averb(after_agent)
 
+    def _recalled(
+        self, conversation: ThreadedConversation, path: Sequence[BaseMessage], lineage: Lineage
+    ) -> Flow[list[Recalled]]:
+        return recall_elsewhere(
+            conversation,
+            text_of(path[-1]),
+            path,
+            self._recall,
+            scope=self._scope,
+            min_similarity=self._min_similarity,
+            lineage=lineage,
+        )
+
     def _view(self, request: ModelRequest[Any]) -> Flow[list[AnyMessage]]:
-        conversation, _ = self._conversations.of(get_config())
+        conversation, lineage = self._conversations.of(get_config())
         state = cast("ThreadMemState", request.state)
         # Tool results are stored before each call, since a summary may replace them in the list.
         active = state.get("active_thread")
@@ -263,7 +283,10 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
         if active is None:
             return request.messages
         thread = yield from thread_to(conversation, active["message_id"])
-        quoted = recall_message(state.get("recalled") or [])
+        hits = state.get("recalled")
+        if hits is None:  # The run goes on from a checkpoint, which contains no recalled text.
+            hits = (yield from self._recalled(conversation, thread, lineage)) if thread else []
+        quoted = recall_message(hits)
         window = bound(self._window, conversation.name)
         front, earlier, turn = _parts(request.messages, state["messages"], thread, active["message_id"])
         view = yield from coverage.covered(conversation, shown(earlier, turn, window))
@@ -280,11 +303,31 @@ def _pass_on(request: ModelRequest[Any], view: Sequence[AnyMessage], messages: S
     request.messages.extend(message for message in messages if id(message) not in former)
 
 
+def _with_own_ids(request: ModelRequest[Any], response: ModelResponse[Any]) -> ModelResponse[Any]:
+    """A response whose messages do not replace messages of the state.
+
+    Two threads may have the same prompt. A cache then returns the same answer for both, with the same id, and
+    the state would keep the answer in the place of the first.
+    """
+    active = cast("ThreadMemState", request.state).get("active_thread")
+    taken = {message.id for message in request.state["messages"] if isinstance(message, AIMessage)}
+    if active is not None and any(message.id in taken for message in response.result if message.id):
+        question = active["message_id"]
+        response.result = [
+            message.model_copy(update={"id": own_id(message.id, question)})
+            if message.id is not None and message.id in taken
+            else message
+            for message in response.result
+        ]
+    return response
+
+
 def _parts(
     request: Sequence[BaseMessage], state: Sequence[BaseMessage], thread: Sequence[BaseMessage], turn_id: str
 ) -> tuple[list[BaseMessage], Sequence[BaseMessage], list[BaseMessage]]:
     """A request in three parts: messages outside the conversation, the earlier thread, the current turn."""
-    stored = {message.id: message for message in state}
+    request = [message for message in request if not isinstance(message, RemoveMessage)]
+    stored = {message.id: message for message in state if not isinstance(message, RemoveMessage)}
 
     def belongs(message: BaseMessage) -> bool:
         return message.id in stored and not (isinstance(message, SystemMessage) or is_made_up(message))
@@ -300,7 +343,7 @@ def _parts(
     changed = {message.id: message for message in request[:start] if message != stored.get(message.id)}
     earlier: Sequence[BaseMessage] = [changed.get(message.id, message) for message in thread[:-1]]
     if results:
-        earlier = with_results(earlier, results)
+        earlier = whole_exchanges([*earlier, *results])
     if any(is_made_up(message) for message in front):
         count = start - len(front)
         earlier = earlier[max(len(earlier) - count, 0) :]

@@ -26,7 +26,7 @@ from langchain_core.embeddings import Embeddings
 from langgraph.store.base import BaseStore, IndexConfig, Op, Result, TTLConfig, ensure_embeddings
 from langgraph.store.base.embed import EmbeddingsLambda
 
-from langchain_threadmem.common.inputs import is_number, is_whole
+from langchain_threadmem.common.inputs import check_no_class, is_number, is_whole
 from langchain_threadmem.engine.embedder import Embedder
 from langchain_threadmem.engine.flow import Flow, arun, averb, run, verb
 from langchain_threadmem.engine.owners import OwnerOfRun
@@ -277,6 +277,7 @@ def _index(system: MemorySystem, index: Any) -> Index | None:
         raise InputError(f"the distance is cosine, not {index['distance_type']!r}; leave distance_type out")
     if index.get("embed") is None:
         return Index(system.resources.embedder, fields=tuple(fields), dimensions=dims)
+    check_no_class("embed", index["embed"])
     if not (isinstance(index["embed"], str | Embeddings) or callable(index["embed"])):
         raise InputError(f"embed is an embedding model, its name or a function, not {index['embed']!r}")
     embeddings = ensure_embeddings(index["embed"])

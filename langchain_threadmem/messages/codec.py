@@ -194,6 +194,30 @@ def encode(message: BaseMessage, other: Writer | None = None) -> str:
         raise UnsupportedMessageError(f"cannot store a {kind} message as JSON: {error}") from error
 
 
+def is_same_answer(body: str, other: str) -> bool:
+    """Whether two bodies are the same answer, apart from its usage.
+
+    LangChain's cache of answers adds the cost 0 to `usage_metadata`.
+
+    Example:
+        >>> once, other = AIMessage("Hi!"), AIMessage("Ho!")
+        >>> cached = once.model_copy(update={"usage_metadata": {"total_cost": 0}})
+        >>> is_same_answer(encode(once), encode(cached)), is_same_answer(encode(once), encode(other))
+        (True, False)
+    """
+    return body == other or _without_usage(body) == _without_usage(other) is not None
+
+
+def _without_usage(body: str) -> Any:
+    """A parsed body without its usage; `None` if it is not JSON."""
+    try:
+        value = json.loads(body)
+        value["data"].pop("usage_metadata", None)
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return None
+    return value
+
+
 StoredMessage = tuple[str | None, str] | tuple[str | None, str, str]
 """The id of a message, if any, its body, and its role, if known."""
 Parsed = dict[str, dict[str, Any]]

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import re
+from collections.abc import Sequence
 from enum import Enum
-from uuid import UUID
+from typing import Any
+from uuid import NAMESPACE_OID, UUID, uuid5
+
+from langchain_core.messages import BaseMessage
 
 from langchain_threadmem.common.inputs import is_number, is_whole
 from langchain_threadmem.errors import InputError
@@ -99,6 +105,19 @@ def storable(text: str) -> str:
     return _UNSTORABLE.sub("\ufffd", text)
 
 
+def own_id(message_id: str, question_id: str) -> str:
+    """The id of an answer whose message id is that of the same answer to another question.
+
+    Models whose answers are cached (`set_llm_cache`) return the same message, with its id, for equal prompts.
+    The id depends on both ids alone, so the same answer to the same question is stored once.
+
+    Example:
+        >>> own_id("run-1", "h1") == own_id("run-1", "h1") != own_id("run-1", "h2")
+        True
+    """
+    return str(uuid5(NAMESPACE_OID, f"{len(message_id)} {message_id} {question_id}"))
+
+
 _DIGITS = 12
 _LIMIT = 10**_DIGITS
 
@@ -133,3 +152,33 @@ def number_in(message_id: str) -> int:
     """The number of the node that an id may belong to; 0, which no node has, for other ids."""
     digits = message_id[-_DIGITS:]
     return int(digits) if len(digits) == _DIGITS and digits.isascii() and digits.isdecimal() else 0
+
+
+def chained_id(beginning: str, before: str | None, record: Any) -> str:
+    """An id for a record without an id: a hash of the record and of the id of the previous one.
+
+    Example:
+        >>> chained_id("import-", None, {"role": "user", "content": "Hello"})
+        'import-a41b46a957bc4c4f813e946e40443874'
+    """
+    text = json.dumps([before, record], sort_keys=True, separators=(",", ":"), default=str)
+    return beginning + hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def identify(messages: Sequence[BaseMessage]) -> None:
+    """Give messages without an id an id, which is the same in each later copy of the list.
+
+    The reducer of a `DeltaChannel` may assign no ids, and its list is made again from the stored writes at
+    each run. As in LangGraph's reducers, the messages themselves are changed.
+
+    Example:
+        >>> from langchain_core.messages import AIMessage, HumanMessage
+        >>> first, again = [[HumanMessage("Hello"), AIMessage("Hi!", id="a1")] for _ in range(2)]
+        >>> identify(first), identify(again), first[0].id == again[0].id, first[1].id
+        (None, None, True, 'a1')
+    """
+    before = None
+    for message in messages:
+        if not message.id:
+            message.id = chained_id("message-", before, message.model_dump(exclude={"id"}))
+        before = message.id

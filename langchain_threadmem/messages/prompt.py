@@ -1,7 +1,7 @@
 """The messages of a prompt: the active thread through its window, and the whole current turn.
 
 A window may cut a list anywhere. The current turn is always complete, because the model is answering it. Tool
-calls without results and results without calls are removed, because providers refuse both.
+calls and results form whole exchanges, because providers refuse others.
 """
 
 from __future__ import annotations
@@ -51,12 +51,14 @@ def shown(
         >>> [message.content for message in shown(thread, turn, lambda messages: messages[-2:])]
         ['two', 'three']
     """
+    messages = whole_exchanges([*thread, *turn])
     if window is None:
-        return [*whole_exchanges(thread), *turn]
+        return messages
     turn_ids = {message.id for message in turn if message.id is not None}
     turn_objects = {id(message) for message in turn}
-    windowed = window([*thread, *turn])
     earlier = [
-        message for message in windowed if message.id not in turn_ids and id(message) not in turn_objects
+        message
+        for message in window(messages)
+        if message.id not in turn_ids and id(message) not in turn_objects
     ]
-    return [*whole_exchanges(earlier), *turn]
+    return whole_exchanges([*earlier, *turn])

@@ -17,8 +17,11 @@ from langchain_threadmem.messages.text import cut
 
 SOURCE = "threadmem_recall"
 """The value of `additional_kwargs["lc_source"]` in a message with recalled text."""
-MADE_UP = frozenset({SOURCE, "summarization"})
-"""The sources of messages that were made for a prompt: recalled text, and summaries of LangChain."""
+NO_RESULT = "threadmem_no_result"
+"""The same in the result of a call that has none, see `tool_pairs.no_result`."""
+MADE_UP = frozenset({SOURCE, NO_RESULT, "summarization"})
+"""The sources of messages that were made for a prompt: recalled text, missing results, and summaries of
+LangChain."""
 # The confusable characters and decompositions of the less-than sign in Unicode, and all opening angle
 # brackets; not «, a quotation mark of French and Russian.
 LESS_THAN = "<≮＜﹤‹❮˂\u1438\u16b2\U0001d236≪⟨⟪\u2329\u3008\u300a\u276c\u2770\u2991\u2993\u29fc\ufe3d\ufe3f"

@@ -1,8 +1,11 @@
 """Tool calls and their results: the call that a result answers, and the messages that stay together.
 
 An *exchange* is an AI message that calls tools, and the results of its calls. Model providers refuse a list
-with a result without its call, or a call without its results. A call whose arguments could not be parsed
-needs no result, but may have one.
+with a result without its call, a call without its result, or a result that does not directly follow its call.
+LangChain's converters also send calls whose arguments could not be parsed, so they need a result too.
+
+`whole_exchanges` makes such a list acceptable without a change of its messages: a changed AI message would
+lose the signature of its reasoning, or no longer equal the beginning of an earlier prompt.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
 from langchain_threadmem.messages.codec import text_of
+from langchain_threadmem.messages.quoting import NO_RESULT
 
 RESULT = "tool"
 """The message type of the result of a tool call."""
@@ -148,47 +152,68 @@ def follows_call(messages: Sequence[BaseMessage]) -> bool:
     return 0 <= call < len(messages) - 1 and end_of_results(messages, call + 1) == len(messages)
 
 
-def with_results(messages: Sequence[BaseMessage], results: Sequence[ToolMessage]) -> list[BaseMessage]:
-    """Messages with results inserted after their calls and existing results.
-
-    A result whose call is not among the messages is omitted.
-
-    Example:
-        >>> call = AIMessage("", tool_calls=[{"name": "add", "args": {}, "id": "c1"}])
-        >>> extended = with_results([call, AIMessage("Four")], [ToolMessage("4", tool_call_id="c1")])
-        >>> [message.type for message in extended]
-        ['ai', 'tool', 'ai']
-    """
-    extended = list(messages)
-    for result in results:
-        call = exchanges([*extended, result])[-1]
-        if call >= 0:
-            extended.insert(end_of_results(extended, call + 1), result)
-    return extended
-
-
 def whole_exchanges(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """The messages except tool calls without all results, and results without their call.
+    """The messages in an order and with results that every model provider accepts.
+
+    - Results directly follow their call. A later result of the same call replaces an earlier one.
+    - A call without a result, which was stopped or could not be parsed, gets a `no_result`.
+    - Results without their call are omitted.
+    - Calls at the end of the list are still running: they need no result yet.
 
     Example:
-        >>> cut = [ToolMessage("4", tool_call_id="c"), AIMessage("Four")]
-        >>> [message.type for message in whole_exchanges(cut)]
-        ['ai']
+        >>> from langchain_core.messages import HumanMessage
+        >>> call = AIMessage("", tool_calls=[{"name": "add", "args": {}, "id": "c1"}])
+        >>> left = [call, HumanMessage("Never mind"), ToolMessage("4", tool_call_id="c0")]
+        >>> [(message.type, message.content) for message in whole_exchanges(left)]
+        [('ai', ''), ('tool', 'This call did not complete: it has no result.'), ('human', 'Never mind')]
     """
-    complete: list[BaseMessage] = []
+    if not any(map(_is_exchanged, messages)):  # The rest takes ten times as long.
+        return list(messages)
+    starts = exchanges(messages)
+    results: dict[int, dict[str, BaseMessage]] = {}
+    end = len(messages)
+    for n, message in enumerate(messages):
+        if not isinstance(message, ToolMessage):
+            end = n
+        elif starts[n] >= 0 and message.additional_kwargs.get("lc_source") != NO_RESULT:
+            results.setdefault(starts[n], {})[message.tool_call_id] = message
+    whole: list[BaseMessage] = []
     for n, message in enumerate(messages):
         if isinstance(message, ToolMessage):
             continue
-        calls = call_ids(message)
-        if not calls:
-            complete.append(message)
+        whole.append(message)
+        if not (isinstance(message, AIMessage) and _is_exchanged(message)):
             continue
-        following = messages[n + 1 : end_of_results(messages, n + 1)]
-        results = [item for item in following if isinstance(item, ToolMessage) and item.tool_call_id in calls]
-        needed = {call["id"] for call in message.tool_calls} if isinstance(message, AIMessage) else set()
-        if needed <= {result.tool_call_id for result in results}:
-            complete += [message, *results]
-    return complete
+        found = results.get(n, {})
+        whole += found.values()
+        # The arguments that cannot be parsed hold up no running turn: only the other calls get results.
+        is_running = n == end and not (found and found.keys() >= {call["id"] for call in message.tool_calls})
+        if not is_running:
+            calls = (*message.tool_calls, *message.invalid_tool_calls)
+            whole += [no_result(message, call) for call in calls if call["id"] not in {None, *found}]
+    return whole
+
+
+def _is_exchanged(message: BaseMessage) -> bool:
+    """Whether a message is a tool call or a result."""
+    if isinstance(message, AIMessage):
+        return bool(message.tool_calls or message.invalid_tool_calls)
+    return isinstance(message, ToolMessage)
+
+
+def no_result(message: AIMessage, call: Mapping[str, Any]) -> ToolMessage:
+    """The result of a call that has none: an error, made for a prompt and never stored."""
+    is_invalid = call.get("type") == "invalid_tool_call"
+    return ToolMessage(
+        "This call was not made: its arguments could not be read."
+        if is_invalid
+        else "This call did not complete: it has no result.",
+        id=f"no-result-{message.id}-{call['id']}",
+        name=call["name"],
+        tool_call_id=str(call["id"]),
+        status="error",
+        additional_kwargs={"lc_source": NO_RESULT},
+    )
 
 
 def cuts(messages: Sequence[BaseMessage]) -> list[int]:

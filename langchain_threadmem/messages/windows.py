@@ -29,7 +29,7 @@ from typing import Any, Literal, Protocol, cast
 
 from langchain_core.messages import BaseMessage, SystemMessage
 
-from langchain_threadmem.common.inputs import check_one_of, is_whole
+from langchain_threadmem.common.inputs import check_no_class, check_one_of, is_whole
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.messages.tokens import count_tokens
 from langchain_threadmem.messages.tool_pairs import cuts, exchanges
@@ -315,6 +315,7 @@ class TokenWindow(LimitedWindow):
             strict_tool_pairs=strict_tool_pairs,
             compat=compat,
         )
+        check_no_class("token_counter", token_counter)
         counter: Any = count_tokens if token_counter is None else token_counter
         self._count = getattr(counter, "get_num_tokens_from_messages", counter)
         if not callable(self._count):
@@ -357,8 +358,9 @@ def check_window(window: object) -> None:
     """Refuse an option that is not a window.
 
     Raises:
-        InputError: The object is neither callable nor `None`.
+        InputError: The object is a class, or neither callable nor `None`.
     """
+    check_no_class("window", window)
     if window is not None and not callable(window):
         raise InputError(
             f"{window!r} is not a window; pass MessageWindow(...), TokenWindow(...), "

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from langchain_threadmem.checkpoints import queries as checkpoint_queries
+from langchain_threadmem.checkpoints.redaction import redact
 from langchain_threadmem.common.inputs import zoned
 from langchain_threadmem.engine import telemetry
 from langchain_threadmem.engine.flow import Call, Flow, Sql
@@ -24,13 +25,14 @@ from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.index.owner_index import empty, stop_filling
 from langchain_threadmem.index.removal import take_out
 from langchain_threadmem.index.vector_index import ClearableIndex, VectorIndex
+from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.messages.ids import name_of
 from langchain_threadmem.messages.tool_pairs import with_results_below
 from langchain_threadmem.removal import purging, tables
-from langchain_threadmem.storage.schema import SUMMARIES
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.summaries import queries as summary_queries
 from langchain_threadmem.tree import nodes, trees
+from langchain_threadmem.tree.rows import nodes_of
 from langchain_threadmem.units import memory
 from langchain_threadmem.units.visits import Visits
 
@@ -187,8 +189,9 @@ def _open_index(runtime: Runtime, model: str) -> Flow[tuple[VectorIndex | None, 
 
 
 def _scrub_database(runtime: Runtime) -> Flow[list[str]]:
-    """Rewrite the database file; returns the reasons why it may still contain deleted bytes."""
+    """Rewrite the index of words and the file; returns the reasons why the file may contain deleted bytes."""
     try:
+        yield from Sql(lexicon.compact, write=True)
         reason = yield from Call(runtime.database.scrub)
     except ClosedError:
         raise
@@ -248,13 +251,13 @@ def _erase_whole(conn: Conn, owner: str, conversation: str | None) -> _Erased:
     owned = tables.trees_of(conn, owner, conversation)
     erased = _Erased({}, [], Counter(), [])
     if conversation is not None and owned:
-        _erase_long_term(conn, owner, erased)
+        _empty_quoting(conn, owner, [conversation], erased)
     for tree, name in owned:
         trees.lock(conn, tree)
-        _empty_tree(conn, owner, tree, erased)
+        if tree not in erased.keys:
+            _empty_tree(conn, owner, tree, erased)
         erased.conversations += [name] if name else []
     erased.rows.update(tables.delete_rest(conn, owner, conversation))
-    lexicon.compact(conn)
     return erased
 
 
@@ -268,29 +271,25 @@ def _erase_older(conn: Conn, owner: str, conversation: str | None, time: datetim
         if conversation in (None, name)
     ]
     if affected:
-        _erase_long_term(conn, owner, erased)
+        _empty_quoting(conn, owner, [name for _, name in affected], erased)
     for tree, name in affected:
-        for scope, scope_tree in checkpoint_queries.scopes(conn, owner, name):
+        for _, scope_tree in checkpoint_queries.scopes(conn, owner, name):
             trees.lock(conn, scope_tree)
-            if scope == SUMMARIES:
-                _empty_tree(conn, owner, scope_tree, erased)
-            elif scope_tree != tree:
-                _purge_older(conn, owner, scope_tree, seconds, erased)
-        _purge_older(conn, owner, tree, seconds, erased)
+            if scope_tree not in erased.keys:
+                _purge_older(conn, owner, tree, scope_tree, seconds, erased)
         erased.rows.update(tables.delete_checkpoints_before(conn, tree, seconds))
         summary_queries.uncover(conn, tree)
         erased.conversations.append(name)
     erased.rows.update(tables.delete_older(conn, owner, seconds) if conversation is None else {})
-    lexicon.compact(conn)
     return erased
 
 
-def _erase_long_term(conn: Conn, owner: str, erased: _Erased) -> None:
-    """Empty the summaries of the long-term memory, since they may quote any message."""
-    long_term = summary_queries.tree_of(conn, owner, "")
-    if long_term is not None:
-        trees.lock(conn, long_term)
-        _empty_tree(conn, owner, long_term, erased)
+def _empty_quoting(conn: Conn, owner: str, conversations: Sequence[str], erased: _Erased) -> None:
+    """Empty the summaries that may quote messages of conversations."""
+    quoting = summary_queries.quoting(conn, owner, conversations)
+    trees.lock_all(conn, quoting)
+    for tree in quoting:
+        _empty_tree(conn, owner, tree, erased)
 
 
 def _empty_tree(conn: Conn, owner: str, tree: int, erased: _Erased) -> None:
@@ -302,20 +301,26 @@ def _empty_tree(conn: Conn, owner: str, tree: int, erased: _Erased) -> None:
     erased.trees.append(tree)
 
 
-def _purge_older(conn: Conn, owner: str, tree: int, seconds: float, erased: _Erased) -> None:
-    """Purge the messages before a time, results of tools with their calls."""
+def _purge_older(
+    conn: Conn, owner: str, conversation: int, tree: int, seconds: float, erased: _Erased
+) -> None:
+    """Purge the messages before a time, results of tools with their calls.
+
+    The tree is that of a conversation, or of one of its other channels.
+    """
     rows = nodes.outline(conn, tree)
     old_seqs = {row.seq for row in rows if row.created < seconds}
     old_seqs = with_results_below([(row.seq, row.parent, row.role) for row in rows], old_seqs)
     keys = [row.key for row in rows if row.seq in old_seqs]
     if not keys:
         return
-    if len(keys) == len(rows):
+    if len(keys) == len(rows) and conversation in (tree, *erased.trees):
         _empty_tree(conn, owner, tree, erased)
         return
+    redact(conn, conversation, {text_of(node.message) for node in nodes_of(nodes.by_keys(conn, keys))})
     before = tables.count_below(conn, tree)
     take_out(conn, owner, tree, memory.places(conn, keys))
-    purging.purge(conn, owner, tree, set(keys))
+    purging.purge(conn, owner, tree, set(keys), channel=tree != conversation)
     erased.rows.update(before - tables.count_below(conn, tree))
     erased.keys[tree] = keys
 

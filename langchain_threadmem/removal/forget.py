@@ -9,23 +9,30 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
+from langchain_threadmem.checkpoints import queries as checkpoint_queries
+from langchain_threadmem.checkpoints.redaction import redact
 from langchain_threadmem.common.inputs import is_whole
 from langchain_threadmem.engine.flow import Call, Flow, Sql
 from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import InputError, ThreadMemError
 from langchain_threadmem.index import watermarks
 from langchain_threadmem.index.removal import Removed, drop, take_out
+from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.removal import forgettable, purging
 from langchain_threadmem.removal.scores import Scorer, count_to_forget, least_important
+from langchain_threadmem.storage import encryption_keys
+from langchain_threadmem.storage.schema import SUMMARIES
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.summaries import queries as summary_queries
-from langchain_threadmem.summaries.queries import delete_summaries
-from langchain_threadmem.tree import branches, nodes, stale_marks, trees
+from langchain_threadmem.tree import nodes, stale_marks, trees
 from langchain_threadmem.tree.conversation import Conversation, tree_of
 from langchain_threadmem.tree.navigate import MessageRef, message_in
+from langchain_threadmem.tree.node import ConversationNode
+from langchain_threadmem.tree.nodes import NodeRow
 from langchain_threadmem.tree.rows import is_lost, is_recallable, nodes_of
 from langchain_threadmem.units import memory
 from langchain_threadmem.units import queries as unit_queries
@@ -77,12 +84,17 @@ def forget(
     owner = runtime.owner
     yield from runtime.get(Visits).settle()
     forgotten = 0
-    remaining = yield from Sql(lambda conn: forgettable.size(conn, owner))
+
+    def count_units(conn: Conn) -> int:
+        encryption_keys.require(conn)
+        return forgettable.size(conn, owner)
+
+    remaining = yield from Sql(count_units)
     while max_units is None or remaining > max_units:
-        keys = yield from _pass(runtime, percentage, scorer, purge=purge)
-        forgotten += len(keys)
-        remaining = yield from Sql(lambda conn: forgettable.size(conn, owner))
-        if not keys or max_units is None or not until_below:
+        count = yield from _pass(runtime, percentage, scorer, purge=purge)
+        forgotten += count
+        remaining = yield from Sql(count_units)
+        if not count or max_units is None or not until_below:
             break
     return Forgotten(forgotten, remaining, purge)
 
@@ -99,7 +111,8 @@ def when_full(runtime: Runtime, max_units: int, percentage: float) -> Flow[None]
         log.warning("no unit was forgotten, although the memory may be too large: %s", error)
 
 
-def _pass(runtime: Runtime, percentage: float, scorer: Scorer | None, *, purge: bool) -> Flow[list[int]]:
+def _pass(runtime: Runtime, percentage: float, scorer: Scorer | None, *, purge: bool) -> Flow[int]:
+    """Forget the least important units; return their number."""
     owner, current_time = runtime.owner, time.time()
     least: list[int] = []
     if scorer is not None:
@@ -107,24 +120,23 @@ def _pass(runtime: Runtime, percentage: float, scorer: Scorer | None, *, purge: 
         count = count_to_forget(len(candidates), percentage)
         least = yield from Call(lambda: least_important(candidates, scorer, count))
 
-    def write(conn: Conn) -> Removed:
+    def write(conn: Conn) -> tuple[int, Removed]:
         if scorer is None:
             limit = count_to_forget(forgettable.may_go(conn, owner), percentage)
             keys = forgettable.forget(conn, owner, limit, current_time) if limit else []
         else:
             keys = forgettable.forget_named(conn, owner, least, current_time)
-        removed = leave_indexes(conn, owner, keys)
-        if purge:
-            _purge(conn, owner, removed)
-        return removed
+        return len(keys), _remove(conn, owner, keys, purge=purge)
 
-    removed = yield from Sql(write, write=True)
+    count, removed = yield from Sql(write, write=True)
     yield from drop(runtime, removed)
-    return [key for keys in removed.keys.values() for key in keys]
+    return count
 
 
 def forget_message(conversation: Conversation, message: MessageRef, *, purge: bool) -> Flow[None]:
     """Forget one message, and all its versions if it is removed from history too.
+
+    The summaries that may quote it are deleted, so that recall does not find it there.
 
     Args:
         conversation: The conversation of the message.
@@ -140,58 +152,78 @@ def forget_message(conversation: Conversation, message: MessageRef, *, purge: bo
     yield from runtime.get(Visits).settle()
 
     def write(conn: Conn) -> Removed:
-        row = message_in(conn, tree, message)
-        versions = {row.key, *(version.key for version in branches.versions(conn, tree, row) if purge)}
-        keys = forgettable.forget_named(conn, runtime.owner, versions, current_time)
+        keys = [message_in(conn, tree, message).key]
+        if purge:
+            keys = [row.key for row in purging.with_versions(conn, tree, keys)]
+        keys = forgettable.forget_named(conn, runtime.owner, keys, current_time)
         if not keys or not all(map(is_recallable, nodes_of(nodes.by_keys(conn, keys)))):
             raise InputError(
                 f"message {message!r} cannot be forgotten: it is a tool call, a tool result or a system "
                 "message, it was superseded or forgotten before, or it is exempt (never_delete)"
             )
-        removed = leave_indexes(conn, runtime.owner, keys)
-        if purge:
-            removed.keys[tree] = sorted(versions)
-            _purge(conn, runtime.owner, removed)
-        return removed
+        quoting = summary_queries.quoting(conn, runtime.owner, [conversation.name])
+        trees.lock_all(conn, {tree, *quoting})
+        emptied = summary_queries.empty_quoting(conn, runtime.owner, [conversation.name])
+        removed = _remove(conn, runtime.owner, keys, purge=purge)
+        return Removed(removed.keys | emptied.keys, removed.indexed or emptied.indexed)
 
     removed = yield from Sql(write, write=True)
     yield from drop(runtime, removed)
 
 
-def leave_indexes(conn: Conn, owner: str, keys: Sequence[int]) -> Removed:
+def leave_indexes(conn: Conn, owner: str, keys: Iterable[int]) -> Removed:
     """Remove units from the words and the vectors, in the transaction that forgets them."""
     by_tree: dict[int, list[Place]] = {}
-    for place in memory.places(conn, keys):
+    for place in memory.places(conn, list(keys)):
         by_tree.setdefault(place.tree, []).append(place)
     indexed = any(watermarks.indexed(conn, tree) for tree in by_tree)
+    trees.lock_all(conn, by_tree)
     for tree, places in sorted(by_tree.items()):
-        trees.lock(conn, tree)
         take_out(conn, owner, tree, places)
         trees.changed(conn, tree)
     return Removed({tree: [place.key for place in places] for tree, places in by_tree.items()}, indexed)
 
 
-def _purge(conn: Conn, owner: str, removed: Removed) -> None:
-    """Remove forgotten units from history too; summaries that covered them become stale.
+def _remove(conn: Conn, owner: str, keys: Sequence[int], *, purge: bool) -> Removed:
+    """Remove forgotten units from the indexes, and with `purge` from history too.
 
-    Tool calls and their results stay in history.
+    With a message leaves what may quote it: its earlier versions, its copies in other channels, the summaries
+    of its conversation and of the long-term memory. Tool calls and their results stay in history.
     """
-    all_keys = [key for keys in removed.keys.values() for key in keys]
-    stale_marks.mark_stale(conn, stale_marks.ancestors(conn, all_keys))
-    session_of = {
-        row.tree: row.session for row in unit_queries.by_keys(conn, owner, all_keys) if row.id is None
-    }
-    for tree, keys in list(removed.keys.items()):
-        if tree not in session_of:
-            delete_summaries(conn, owner, tree, keys)
-            continue
-        rows = nodes.by_keys(conn, keys)
-        pairs = zip(rows, nodes_of(rows), strict=True)
-        purged = {row.key for row, node in pairs if is_recallable(node) or is_lost(node)}
-        purging.purge(conn, owner, tree, purged)
-        summaries = summary_queries.tree_of(conn, owner, session_of[tree])
-        if summaries is not None and trees.head(conn, tree).next_seq == 1:
-            # The session is empty, so its summaries cannot be renewed.
-            summary_keys = [stored.row.key for stored in summary_queries.stored(conn, summaries)]
-            delete_summaries(conn, owner, summaries, summary_keys)
-            removed.keys.setdefault(summaries, []).extend(summary_keys)
+    if not purge:
+        return leave_indexes(conn, owner, keys)
+    units = unit_queries.by_keys(conn, owner, keys)
+    session_of = {unit.tree: unit.session for unit in units if unit.id is None}
+    sessions = session_of.values()
+    channels = {tree: _channels(conn, owner, session) for tree, session in session_of.items()}
+    quoting = summary_queries.quoting(conn, owner, sessions)
+    trees.lock_all(conn, {*session_of, *chain(*channels.values()), *quoting})
+    emptied = summary_queries.empty_quoting(conn, owner, sessions)
+    purged: dict[int, set[int]] = {}
+    for tree, copies in channels.items():
+        rows = purging.with_versions(conn, tree, [unit.key for unit in units if unit.tree == tree])
+        left = {row.key: text_of(node.message) for row, node in _removable(rows)}
+        redact(conn, tree, set(left.values()))
+        purged[tree] = set(left)
+        for copy in copies:
+            purged[copy] = {row.key for row, _ in _removable(purging.copies(conn, copy, rows))}
+    removed = leave_indexes(conn, owner, {*keys, *chain(*purged.values())})
+    for tree, taken in removed.keys.items():
+        if purged.get(tree):
+            purging.purge(conn, owner, tree, purged[tree], channel=tree not in session_of)
+        elif tree not in session_of:
+            stale_marks.mark_stale(conn, stale_marks.ancestors(conn, taken))
+            summary_queries.delete_summaries(conn, owner, tree, taken)
+    return Removed(removed.keys | emptied.keys, removed.indexed or emptied.indexed)
+
+
+def _channels(conn: Conn, owner: str, conversation: str) -> list[int]:
+    """The trees of a conversation's other channels."""
+    scopes = checkpoint_queries.scopes(conn, owner, conversation)
+    return [tree for scope, tree in scopes if scope not in ("", SUMMARIES)]
+
+
+def _removable(rows: Sequence[NodeRow]) -> list[tuple[NodeRow, ConversationNode]]:
+    """The nodes that leave history: messages that recall may return, and damaged ones."""
+    pairs = zip(rows, nodes_of(rows), strict=True)
+    return [(row, node) for row, node in pairs if is_recallable(node) or is_lost(node)]

@@ -8,16 +8,18 @@ its parent.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from sqlalchemy import bindparam, delete, func, select, update
 
+from langchain_threadmem.checkpoints import queries as checkpoint_queries
 from langchain_threadmem.index.empty_tree import empty_tree
 from langchain_threadmem.storage import node_keys
 from langchain_threadmem.storage.schema import State, choice, node, summary, tree, unit
 from langchain_threadmem.storage.statements import Conn, Statement, within
-from langchain_threadmem.tree import grafts, nodes, trees
+from langchain_threadmem.tree import grafts, nodes, placements, trees
 from langchain_threadmem.tree.graph import circular, nearest_remaining, spliced
+from langchain_threadmem.tree.nodes import NodeRow
 
 EMPTY_BODY = "{}"
 """The body of a purged node."""
@@ -47,6 +49,15 @@ _SYSTEM = Statement(
     .where(node.c.role == "system", node.c.state == int(State.LIVE)),
     "tree",
 )
+_SUPERSEDED = Statement(
+    node_keys.keys_of(bindparam("tree"))
+    .with_only_columns(*node.c["key", "message", "superseded_by"])
+    .where(node.c.state == int(State.SUPERSEDED)),
+    "tree",
+)
+_MESSAGES = Statement(
+    node_keys.keys_of(bindparam("tree")).with_only_columns(*node.c["key", "message"]), "tree"
+)
 _TREES_WITH_OLDER = Statement(
     select(tree.c.id, tree.c.conversation)
     .where(
@@ -66,18 +77,45 @@ def with_older(conn: Conn, owner: str, before: float) -> list[tuple[int, str]]:
     return [(row[0], row[1]) for row in conn.all(_TREES_WITH_OLDER, owner, before)]
 
 
-def purge(conn: Conn, owner: str, tree_id: int, keys: Collection[int]) -> None:
+def with_versions(conn: Conn, tree_id: int, keys: Collection[int]) -> list[NodeRow]:
+    """Nodes of a tree with all nodes that they have replaced: earlier versions, former places."""
+    found = nodes.by_keys(conn, keys)
+    superseded = {row[0]: row[1:] for row in conn.all(_SUPERSEDED, tree_id)}
+    while superseded:
+        messages, seqs = {row.message for row in found}, {row.seq for row in found}
+        more = [key for key, (message, by) in superseded.items() if message in messages or by in seqs]
+        if not more:
+            break
+        for key in more:
+            del superseded[key]
+        found += nodes.by_keys(conn, set(more) - {row.key for row in found})
+    return found
+
+
+def copies(conn: Conn, tree_id: int, rows: Iterable[NodeRow]) -> list[NodeRow]:
+    """The nodes of a tree with the messages of nodes of another tree."""
+    messages = {row.message for row in rows}
+    return nodes.by_keys(conn, [key for key, message in conn.all(_MESSAGES, tree_id) if message in messages])
+
+
+def purge(conn: Conn, owner: str, tree_id: int, keys: Collection[int], *, channel: bool = False) -> None:
     """Empty nodes of a tree permanently; they must have been removed from the indexes.
+
+    The reasons for the places of later messages leave too, since they may quote the nodes. A conversation of
+    which no message is left loses its checkpoints.
 
     Args:
         conn: A write transaction that has locked the tree.
         owner: The owner.
         tree_id: The tree.
         keys: Keys of the nodes.
+        channel: Whether the tree belongs to another channel of a conversation: then its nodes keep their
+            rows, since checkpoints refer to them.
     """
     rows = nodes.outline(conn, tree_id)
-    if all(row.key in keys for row in rows):
+    if not channel and all(row.key in keys for row in rows):
         empty_tree(conn, tree_id, owner)
+        checkpoint_queries.clear(conn, tree_id)
         return
     head = trees.head(conn, tree_id)
     parents = {row.seq: row.parent for row in rows}
@@ -89,14 +127,15 @@ def purge(conn: Conn, owner: str, tree_id: int, keys: Collection[int]) -> None:
     conn.run(_PURGE, key_list)
     for statement in _DELETE_DEPENDENT:
         conn.run(statement, key_list)
+    placements.drop_reasons(conn, tree_id, min(purged))
     seq_of = {row.key: row.seq for row in rows}
     tip = None if head.tip is None else nearest_remaining(seq_of.get(head.tip), parents, purged)
     if tip is None:
         remaining = [row.seq for row in rows if row.seq not in purged]
         live = [row.seq for row in rows if row.seq not in purged and row.state == State.LIVE]
-        tip = max(live or remaining)
+        tip = max(live or remaining, default=None)
     ((system,),) = conn.all(_SYSTEM, tree_id)
-    trees.settle(conn, tree_id, key_of[tip], system)
+    trees.settle(conn, tree_id, None if tip is None else key_of[tip], system)
     trees.changed(conn, tree_id)
 
 

@@ -8,11 +8,13 @@ from functools import reduce
 from operator import add
 from typing import NamedTuple
 
-from sqlalchemy import LargeBinary, Table, bindparam, cast, func, literal_column, select, text
+from sqlalchemy import LargeBinary, Table, Text, bindparam, cast, func, literal_column, select, text
 
+from langchain_threadmem.messages.roles import SPOKEN
 from langchain_threadmem.removal.tables import PREFIX
 from langchain_threadmem.storage import node_keys, schema
 from langchain_threadmem.storage.schema import (
+    State,
     checkpoint,
     digest,
     embedding,
@@ -23,15 +25,15 @@ from langchain_threadmem.storage.schema import (
     tree,
 )
 from langchain_threadmem.storage.statements import Conn, Statement
-from langchain_threadmem.tree.nodes import STORED
 
 _ROWS = func.count(literal_column("1"))
 _OWNED = tree.c.owner == bindparam("owner")
 _SEGMENTS = tree.join(segment, segment.c.tree == tree.c.id)
+_SAID = [literal_column(f"'{role}'", Text()) for role in SPOKEN]
 _MESSAGES = Statement(
     select(func.count(tree.c.id.distinct()), _ROWS)
     .select_from(_SEGMENTS.join(node, node_keys.inside(node.c.key)))
-    .where(_OWNED, tree.c.scope == "", STORED),
+    .where(_OWNED, tree.c.scope == "", node.c.state == int(State.LIVE), node.c.role.in_(_SAID)),
     "owner",
 )
 _SUMMARIES = Statement(

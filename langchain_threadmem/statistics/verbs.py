@@ -46,7 +46,7 @@ class Statistics:
     Attributes:
         owner: The owner that the counts are of.
         conversations: The number of conversations with a message.
-        messages: The number of their messages, including superseded messages.
+        messages: The number of their live messages of people and models.
         summaries: The number of summaries of sessions and of the long-term memory.
         vectors: The number of vectors of messages and summaries, of all embedding models.
         checkpoints: The number of LangGraph's checkpoints.

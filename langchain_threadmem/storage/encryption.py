@@ -43,6 +43,19 @@ def name_of_item(path: bytes, key: bytes) -> str:
     return f"{bytes(path).hex()}/{bytes(key).hex()}"
 
 
+class Plain:
+    """An owner whose transactions do not encrypt, in place of a `Seal`.
+
+    Attributes:
+        owner: The owner.
+        proven: Whether the database has been asked, and no data of the owner is encrypted.
+    """
+
+    def __init__(self, owner: str) -> None:
+        self.owner = owner
+        self.proven = False
+
+
 class Seal:
     """Writes and reads encrypted texts and vectors.
 

@@ -1,7 +1,8 @@
 """SQL: proofs of encryption keys, by owner.
 
 A proof is a short text that is encrypted with the first key of an owner. A cipher that cannot decrypt the
-proof is refused before anything is written. Owners may have different keys.
+proof is refused before anything is written, and so is a memory without a cipher. Owners may have different
+keys, or none. In databases of earlier versions, which have no proofs, encrypted conversations show the key.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import bindparam, or_, select
 
 from langchain_threadmem.errors import EncryptionError
 from langchain_threadmem.storage.encryption import SEALED_ITEM, Seal, is_sealed, name_of_item
@@ -24,7 +25,7 @@ from langchain_threadmem.storage.schema import (
     node,
     tree,
 )
-from langchain_threadmem.storage.statements import Conn, Statement
+from langchain_threadmem.storage.statements import ONE, Conn, Statement
 
 SAMPLE = 32
 """The number of rows per table that are decrypted if there is no proof, since single rows may be damaged."""
@@ -41,6 +42,23 @@ _BODIES = Statement(
     .where(*_sealed_trees, node.c.state != int(State.PURGED))
     .order_by(node.c.key.desc())
     .limit(SAMPLE),
+    "owner",
+)
+_ENCRYPTED = Statement(
+    select(ONE).where(
+        or_(
+            select(key.c.owner).where(key.c.owner == bindparam("owner")).exists(),
+            select(tree.c.id)
+            .where(
+                *_sealed_trees,
+                or_(
+                    select(node.c.key).where(node.c.tree == tree.c.id, node.c.opens == ONE).exists(),
+                    select(checkpoint.c.id).where(checkpoint.c.tree == tree.c.id).exists(),
+                ),
+            )
+            .exists(),
+        )
+    ),
     "owner",
 )
 _VALUES = tuple(
@@ -96,8 +114,26 @@ def check(conn: Conn) -> None:
         _is_proven(conn, conn.seal)
 
 
+def require(conn: Conn) -> None:
+    """Check that a transaction does not lack the cipher of its owner.
+
+    Raises:
+        EncryptionError: The owner's data is encrypted, and the transaction has no cipher.
+    """
+    plain = conn.plain
+    if plain is None or plain.proven:
+        return
+    if conn.all(_ENCRYPTED, plain.owner):
+        raise EncryptionError(
+            f"the memory of {plain.owner!r} is encrypted; nothing was changed: pass its cipher to "
+            "MemorySystem(..., cipher=...)"
+        )
+    plain.proven = True
+
+
 def claim(conn: Conn) -> None:
-    """`check` before a write; stores a proof if there is none."""
+    """`check` and `require` before texts are written; stores a proof if there is none."""
+    require(conn)
     seal = conn.seal
     if seal is not None and not _is_proven(conn, seal):
         conn.run(_PUT, seal.owner, seal.text(seal.owner, _PROOF))

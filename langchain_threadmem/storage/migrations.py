@@ -46,9 +46,15 @@ def index_expiries(conn: Conn) -> None:
     conn.run(Statement(CreateIndex(schema.item_expiry, if_not_exists=True)))
 
 
+def index_unsaid(conn: Conn) -> None:
+    """Create the index of the nodes that a list of conversations does not count."""
+    conn.run(Statement(CreateIndex(schema.node_unsaid, if_not_exists=True)))
+
+
 MIGRATIONS = (
     Migration(6, "the first schema that is migrated", create_all),
     Migration(7, "the expired items of a namespace are found by an index", index_expiries),
+    Migration(8, "the messages of a conversation are counted by an index", index_unsaid),
 )
 
 _TABLES = Statement.of(

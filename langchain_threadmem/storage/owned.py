@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from langchain_threadmem.storage import encryption_keys
-from langchain_threadmem.storage.encryption import Seal
+from langchain_threadmem.storage.encryption import Plain, Seal
 from langchain_threadmem.storage.row_security import set_owner
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.storage.transaction import Database, T, Transaction
@@ -22,6 +22,7 @@ class OwnedDatabase:
         self.dialect = database.dialect
         self.path: Path | None = database.path
         self.seal = seal
+        self._plain = Plain(owner)
         self._admitted = False
 
     def admit(self) -> None:
@@ -61,7 +62,16 @@ class OwnedDatabase:
     def _owned(self, transaction: Transaction[T]) -> Transaction[T]:
         seal = self.seal
         if seal is None:
-            return self._named(transaction)
+            plain = self._plain
+
+            def unsealed(conn: Conn) -> T:
+                conn.plain = plain
+                try:
+                    return transaction(conn)
+                finally:
+                    conn.plain = None
+
+            return self._named(unsealed)
 
         def owned(conn: Conn) -> T:
             if not self._admitted:

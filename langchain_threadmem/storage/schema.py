@@ -118,6 +118,10 @@ _partial_index(
     "threadmem_node_live", node.c.tree, node.c.message, where="named = 1 AND state = 0", unique=True
 )
 _partial_index("threadmem_node_past", node.c.tree, node.c.message, where="named = 1 AND state > 0")
+# The nodes that are no messages of a conversation's list: all but the live messages of people and models.
+node_unsaid = _partial_index(
+    "threadmem_node_unsaid", node.c.tree, where="state > 0 OR role NOT IN ('human', 'ai', 'chat')"
+)
 
 summary = Table(
     "threadmem_summary",

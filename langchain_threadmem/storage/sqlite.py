@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 import sys
 import time
@@ -28,6 +29,8 @@ FORK_SECONDS = 5.0
 """The time that a fork waits for transactions of other threads."""
 SCRUB_SECONDS = 2.0
 """The time that `scrub` waits for readers of an older state of the file."""
+SHARED_BYTES = 1 << 15
+"""The size of the file that SQLite creates beside a file in WAL mode."""
 MAPPED_BYTES = 0 if sys.platform == "win32" else 1 << 30
 """The bytes of the file that a reader maps to memory, if the system allows it. Not on Windows, where `scrub`
 could not shrink a mapped file (https://sqlite.org/mmap.html)."""
@@ -237,7 +240,7 @@ class SqliteDatabase(Threaded, forking.Forkable):
                 if cursor.connection.in_transaction:
                     cursor.execute("ROLLBACK")
                 if isinstance(error, sqlite3.DatabaseError):
-                    raise translated(error, self._name) from error
+                    raise translated(error, self._name, read_only=self._read_only) from error
                 raise
             return result
 
@@ -366,14 +369,21 @@ def _close_connections(connections: Iterable[sqlite3.Connection]) -> None:
 def _read_only_mode(path: Path) -> str:
     """The mode in which a file is opened for reading: `ro`, or `rw` if it is in WAL mode and not in use.
 
-    Opening a file in WAL mode creates two files beside it, which only a connection with mode `rw` deletes.
+    Opening a file in WAL mode creates two files beside it, which only a connection with mode `rw` deletes. On
+    a full disk, where nobody can create these files or write, the file is read without them.
     """
     with path.open("rb") as file:
         in_wal_mode = file.read(20)[18:] == b"\x02\x02"
-    return "rw" if in_wal_mode and not path.with_name(f"{path.name}-wal").exists() else "ro"
+    if not in_wal_mode:
+        return "ro"
+    log = path.with_name(f"{path.name}-wal")
+    is_used = log.exists()
+    if not (is_used and log.stat().st_size) and shutil.disk_usage(log.parent).free < SHARED_BYTES:
+        return "ro&immutable=1"
+    return "ro" if is_used else "rw"
 
 
-def translated(error: Exception, name: str) -> PersistenceError:
+def translated(error: Exception, name: str, *, read_only: bool = False) -> PersistenceError:
     """The error of this package for an error of SQLite, with the database and the next step."""
     text = str(error)
     if isinstance(error, sqlite3.OperationalError):
@@ -382,9 +392,10 @@ def translated(error: Exception, name: str) -> PersistenceError:
                 f"another process kept {name} locked for {BUSY_SECONDS:.0f} s; nothing was written; try again"
             )
         if "readonly" in text:
-            return PersistenceError(
-                f"cannot write {name}: {text}; check the file permissions, or open it without read_only=True"
+            hint = (
+                "open it without read_only=True" if read_only else "check the permissions of file and folder"
             )
+            return PersistenceError(f"cannot write {name}: {text}; {hint}")
         if "unable to open" in text:
             return PersistenceError(
                 f"cannot open or write {name}: {text}; check the file permissions or choose another location"
@@ -392,6 +403,10 @@ def translated(error: Exception, name: str) -> PersistenceError:
         if "full" in text:
             return PersistenceError(
                 f"no space to write {name}: {text}; free up space or choose another location"
+            )
+        if "disk I/O" in text:
+            return PersistenceError(
+                f"the disk of {name} is full or failed: {text}; free up space, or check the disk"
             )
     if type(error) is sqlite3.DatabaseError:  # A damaged file, or another kind of file.
         return PersistenceError(f"{name}: {text}; check the path, or restore a backup")

@@ -26,7 +26,7 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.storage.encryption import Seal
+from langchain_threadmem.storage.encryption import Plain, Seal
 
 DialectName = Literal["sqlite", "postgresql"]
 
@@ -109,7 +109,7 @@ class Conn:
     Results are complete lists of tuples, since transactions are short and the cursor is reused.
     """
 
-    __slots__ = ("_cursor", "_writing", "dialect", "restricted", "seal")
+    __slots__ = ("_cursor", "_writing", "dialect", "plain", "restricted", "seal")
 
     def __init__(self, cursor: Cursor, dialect: DialectName, writing: Cursor | None = None) -> None:
         self._cursor = cursor
@@ -117,6 +117,8 @@ class Conn:
         self.dialect: DialectName = dialect
         self.seal: Seal | None = None
         """Encrypts the data of the owner of the transaction."""
+        self.plain: Plain | None = None
+        """The owner of the transaction, if it does not encrypt."""
         self.restricted = False
         """Whether row-level security restricts the transaction to the rows of one owner."""
 

@@ -465,8 +465,8 @@ def get_list(conn: Conn, owner: str, id: str) -> list[ListRow]:
 
 def put_list(conn: Conn, owner: str, id: str, rows: Sequence[ListRow], now: float) -> None:
     """Replace the list of an id."""
+    encryption_keys.claim(conn)
     if (seal := conn.seal) is not None:
-        encryption_keys.claim(conn)
         rows = [(message, seal.text(id, body)) for message, body in rows]
     conn.run(_PUT_LIST, owner, id, json.dumps(rows), now)
 

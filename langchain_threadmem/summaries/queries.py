@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from sqlalchemy import BigInteger, bindparam, func, literal_column, select, update
@@ -11,12 +11,13 @@ from sqlalchemy import delete as sql_delete
 
 from langchain_threadmem.errors import EncryptionError
 from langchain_threadmem.index import watermarks
-from langchain_threadmem.index.removal import take_out
+from langchain_threadmem.index.empty_tree import empty_tree
+from langchain_threadmem.index.removal import Removed, take_out
 from langchain_threadmem.index.watermarks import SUMMARIES_OF, Watermark
 from langchain_threadmem.storage import node_keys
 from langchain_threadmem.storage.schema import SUMMARIES, State, digest, draft, mark, node, tree, unit
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
-from langchain_threadmem.tree import stale_marks, trees
+from langchain_threadmem.tree import nodes, stale_marks, trees
 from langchain_threadmem.tree.node import MessageSummary
 from langchain_threadmem.units import memory
 
@@ -104,6 +105,15 @@ _FIRSTS = Statement(
     .select_from(digest.join(node, node_keys.is_at(node, bindparam("source"), digest.c.thread)))
     .where(digest.c.tree == bindparam("at"), digest.c.thread > literal_column("0")),
     *("source", "at"),
+)
+# Without the check of `trees.find`: data can be deleted without its key.
+_FIND = Statement(
+    select(tree.c.id).where(
+        tree.c.owner == bindparam("owner"),
+        tree.c.conversation == bindparam("conversation"),
+        tree.c.scope == bindparam("scope"),
+    ),
+    *("owner", "conversation", "scope"),
 )
 _PUT_DRAFT = insert_of(draft, replace=True)
 _GET_DRAFT = Statement(
@@ -248,14 +258,15 @@ def settled(conn: Conn, keys: Sequence[int], *, anew: bool) -> set[int]:
     }
 
 
-def put_draft(conn: Conn, tree_id: int, hash_: str, summary: MessageSummary) -> None:
-    """Store a summary as a draft until its run is stored.
+def put_draft(conn: Conn, tree_id: int, version: int, hash_: str, summary: MessageSummary) -> None:
+    """Store a summary as a draft until its run is stored, unless the tree has another version by now.
 
     Raises:
         SessionNotFoundError: The tree was erased while the summarizer read the texts.
     """
     trees.lock(conn, tree_id)
-    trees.head(conn, tree_id)
+    if trees.head(conn, tree_id).version != version:
+        return  # The summaries were emptied, since a message was deleted that the draft may quote.
     draft_text = json.dumps([summary.title, summary.summary])
     conn.run(
         _PUT_DRAFT, tree_id, hash_, draft_text if conn.seal is None else conn.seal.text(hash_, draft_text)
@@ -312,6 +323,36 @@ def new_roots(conn: Conn, owner: str) -> list[int]:
 def tree_of(conn: Conn, owner: str, session: str) -> int | None:
     """The tree of the summaries of a session; of the long-term memory for an empty session."""
     return trees.find(conn, owner, session, SUMMARIES)
+
+
+def quoting(conn: Conn, owner: str, conversations: Iterable[str]) -> list[int]:
+    """The trees of the summaries that may quote messages of conversations, including the long-term memory.
+
+    A summarizer reads the summary of the group before too, so every summary of a tree may quote every
+    message below the tree.
+    """
+    names = dict.fromkeys((*conversations, ""))
+    return [row[0] for name in names for row in conn.all(_FIND, owner, name, SUMMARIES)]
+
+
+def empty_quoting(conn: Conn, owner: str, conversations: Collection[str]) -> Removed:
+    """Empty the trees of the summaries that may quote messages of conversations.
+
+    The next run summarises these conversations and the long-term memory again.
+
+    Args:
+        conn: A write transaction that has locked the conversations and the trees of `quoting`.
+        owner: The owner.
+        conversations: The conversations.
+    """
+    found = quoting(conn, owner, conversations) if conversations else []
+    removed = Removed({}, any(watermarks.indexed(conn, tree_id) for tree_id in found))
+    for tree_id in found:
+        removed.keys[tree_id] = [row.key for row in nodes.outline(conn, tree_id)]
+        empty_tree(conn, tree_id, owner)
+    for source in (row[0] for name in conversations for row in conn.all(_FIND, owner, name, "")):
+        uncover(conn, source)
+    return removed
 
 
 class Extent(NamedTuple):

@@ -11,6 +11,7 @@ import json
 import logging
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 from uuid import uuid4
 
@@ -202,7 +203,8 @@ class Renewal:
                 )
                 raise Unwritten
             summary = written
-            yield from Sql(lambda conn: summary_queries.put_draft(conn, tree, hash_, written), write=True)
+            put = partial(summary_queries.put_draft, tree_id=tree, version=self.plan.versions[1])
+            yield from Sql(lambda conn: put(conn, hash_=hash_, summary=written), write=True)
         call.written += 1
         if call.progress is not None:
             call.progress(call.written, max(call.written, call.expected))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from pydantic import BaseModel, Field
 
+from langchain_threadmem.common.inputs import check_no_class
 from langchain_threadmem.common.usage import Usage
 from langchain_threadmem.engine.chat_model import UnusableAnswerError, ask, check_model
 from langchain_threadmem.engine.child_runs import call_as_run
@@ -47,8 +48,9 @@ def check_summarizer(summarizer: Summarizer) -> Summarizer:
     """Return a summarizer, or refuse another object.
 
     Raises:
-        InputError: The object has no method `summarize`.
+        InputError: The object is a class, or has no method `summarize`.
     """
+    check_no_class("summarizer", summarizer)
     if not isinstance(summarizer, Summarizer):
         raise InputError(f"{summarizer!r} is not a summarizer; pass an object with summarize(message)")
     return summarizer

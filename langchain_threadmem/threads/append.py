@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import logging
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from datetime import datetime
 from itertools import pairwise
+from typing import NamedTuple
 
 from langchain_core.messages import BaseMessage, ToolMessage
 
@@ -12,20 +14,27 @@ from langchain_threadmem.engine import telemetry
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.index.embed import embed_soon
-from langchain_threadmem.messages.codec import decode_stored
+from langchain_threadmem.messages.codec import decode_stored, encode, is_same_answer
 from langchain_threadmem.messages.convert import MessageInput, messages_of
-from langchain_threadmem.messages.roles import OPENING, TYPES
+from langchain_threadmem.messages.ids import own_id
+from langchain_threadmem.messages.prompt import newest_human
+from langchain_threadmem.messages.roles import ANSWERING, OPENING, TYPES
 from langchain_threadmem.messages.tool_pairs import call_ids
+from langchain_threadmem.messages.typed_json import Writer
+from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.threads.moves import heal
 from langchain_threadmem.threads.moves.heal import Move
 from langchain_threadmem.threads.run_selector import ThreadedConversation, parent_if_emptied, select
+from langchain_threadmem.threads.tree_view import turns
 from langchain_threadmem.tree import nodes, trees
-from langchain_threadmem.tree.append import TIP, Append, Draft, Parent, Written
+from langchain_threadmem.tree.append import TIP, Append, Draft, Parent, Written, is_below
 from langchain_threadmem.tree.conversation import created_tree_of, tree_of
 from langchain_threadmem.tree.node import ConversationNode
 from langchain_threadmem.tree.rows import drafts_of
 from langchain_threadmem.tree.trees import TreeEpoch
+
+log = logging.getLogger(__package__)
 
 
 @telemetry.observed("create_memory", telemetry.of_conversation, telemetry.nodes)
@@ -37,9 +46,12 @@ def append(
     for answer in answers:
         messages += messages_of(answer, "ai")
     starts_turn = not messages or messages[0].type == "human"
-    open_calls = set() if starts_turn else (yield from _calls_above(conversation, messages))
-    check_turn(messages, open_calls)
-    return (yield from _write_turn(conversation, drafts_of(messages, other=conversation.runtime.parts.write)))
+    called = _NOWHERE if starts_turn else (yield from _called(conversation, messages))
+    check_turn(messages, called.calls)
+    drafts = drafts_of(messages, other=conversation.runtime.parts.write)
+    if called.parent is not TIP:
+        return (yield from _write(conversation, drafts, called.parent, called.read_in))
+    return (yield from _write_turn(conversation, drafts))
 
 
 def _write_turn(conversation: ThreadedConversation, drafts: Sequence[Draft]) -> Flow[list[ConversationNode]]:
@@ -147,23 +159,105 @@ def _write(
     # Several queued appends without moves become one write (`storage.group_commit`).
     written = yield from Sql(move_and_write if moves else write, write=True)
     embed_soon(conversation.runtime, (tree,))
+    for draft, node in zip(drafts, written.nodes, strict=True):
+        if draft.given and draft.role in ANSWERING and node.message.id != draft.id:
+            _warn_of_reuse(draft.id, node.message.id)
     return written.nodes
 
 
-def _calls_above(
-    conversation: ThreadedConversation, messages: Sequence[BaseMessage]
-) -> Flow[set[str | None]]:
-    """The ids of the tool calls in the active thread; empty without a tool result among the messages."""
+def _warn_of_reuse(reused: str, own: str | None) -> None:
+    """Log that an answer has an id of its own."""
+    log.warning(
+        "message id %r is that of an answer to another question; this answer has the id %r", reused, own
+    )
+
+
+def with_own_ids(conversation: ThreadedConversation, messages: list[BaseMessage]) -> Flow[list[BaseMessage]]:
+    """A list in which answers to its newest question that reuse an id have ids of their own.
+
+    A cache of answers (`set_llm_cache`) returns the same message, with its id, for equal prompts. In a tree
+    two questions may have equal prompts, and a message id has one live place.
+    """
+    newest = newest_human(messages)
+    if newest is None or newest == len(messages) - 1:
+        return messages
+    tree, write_value = (yield from tree_of(conversation)), conversation.runtime.parts.keep
+    own, new = yield from Sql(lambda conn: _owned(conn, tree, messages[newest:], write_value))
+    for reused, id_ in new:
+        _warn_of_reuse(reused, id_)
+    return [*messages[:newest], *own]
+
+
+def _owned(
+    conn: Conn, tree: int, turn: Sequence[BaseMessage], write_value: Writer
+) -> tuple[list[BaseMessage], list[tuple[str, str]]]:
+    """A turn with its own ids, and the reused and own ids of the answers that are not stored yet.
+
+    The question of the turn must be stored: another one may be a stored question with a new id, as from a
+    client that sends its whole history. An answer after another answer is no answer to the question.
+    """
+    owned, new = list(turn), list[tuple[str, str]]()
+    question = nodes.by_message(conn, tree, str(turn[0].id))
+    if question is None:
+        return owned, new
+    for n, message in enumerate(turn[1:], 1):
+        rows = nodes.versions(conn, tree, str(message.id))
+        body = encode(message, write_value) if rows and message.type in ANSWERING else ""
+        if not any(is_same_answer(row.body, body) for row in rows):
+            continue
+        if any(is_below(conn, tree, row, question) for row in rows):
+            continue
+        own = own_id(str(message.id), question.message)
+        if nodes.by_message(conn, tree, own) is None:
+            answers = nodes.answers(conn, tree, question.key, question.seq) if n == 1 else []
+            if any(answer.state == State.LIVE for answer in answers):
+                continue
+            if n > 1 and not isinstance(turn[n - 1], ToolMessage):
+                continue
+            new.append((str(message.id), own))
+        owned[n] = message.model_copy(update={"id": own})
+    return owned, new
+
+
+class _Called(NamedTuple):
+    """The calls that messages without a human message answer.
+
+    Attributes:
+        calls: Ids of stored tool calls.
+        parent: The node below which the messages belong.
+        read_in: The epoch in which the parent was read.
+    """
+
+    calls: Set[str | None] = frozenset()
+    parent: Parent = TIP
+    read_in: TreeEpoch | None = None
+
+
+_NOWHERE = _Called()
+
+
+def _called(conversation: ThreadedConversation, messages: Sequence[BaseMessage]) -> Flow[_Called]:
+    """The stored calls of the results among messages.
+
+    In a linear conversation all messages are one chain. Otherwise the first result belongs to its call, which
+    may be in another thread: a question may have been asked while the tool was at work.
+    """
     if not any(isinstance(message, ToolMessage) for message in messages):
-        return set()
+        return _NOWHERE
     tree = yield from tree_of(conversation)
+    if not conversation.is_linear and isinstance(messages[0], ToolMessage):
+        index = yield from turns(conversation.runtime, tree)
+        exchange = index.exchanges.get(messages[0].tool_call_id)
+        if exchange is not None:
+            return _Called(exchange.calls, exchange.end, (tree, index.epoch))
 
     def ai_messages(conn: Conn) -> list[tuple[str, str, str]]:
         tip = trees.head(conn, tree).tip
         rows = [] if tip is None else nodes.thread_messages(conn, tip)
         return [row[:3] for row in rows if row[2] == "ai"]
 
-    return {id_ for answer in decode_stored((yield from Sql(ai_messages))) for id_ in call_ids(answer)}
+    answers = decode_stored((yield from Sql(ai_messages)))
+    return _Called({id_ for answer in answers for id_ in call_ids(answer)})
 
 
 def check_turn(messages: Sequence[BaseMessage], open_calls: Collection[str | None] = ()) -> None:

@@ -25,6 +25,7 @@ from langchain_threadmem.threads.features.table import Candidates, check_vectors
 from langchain_threadmem.threads.features.words import MESSAGE_CUE_AT, MessageFeatures, Reader
 from langchain_threadmem.threads.model import (
     Networks,
+    Way,
     compatibility,
     input_of,
     networks,
@@ -56,6 +57,13 @@ conversations that open with a greeting continue it, but the networks give a new
 """
 WORDS_OF_GREETING = 2
 """The maximum number of terms of a greeting, such as "morning"."""
+OPEN, OPEN_BY_LEARNING, OPEN_AND_SAYS_NOTHING = 2.0, 3.0, 1000.0
+"""The factor on the odds of the last turn if nothing answers it yet; with vectors for which matrices were
+learned; and for a message that repeats the question of the turn, is a greeting or has no terms. A person who
+stops an answer usually completes or corrects the question, but the training dialogs have no open turns.
+If the answer of the last turn is taken away, the second factor places 92 % of the messages of `threads_dev`
+that continue the turn and 89 % of those that open a thread; by words the first places 87 % and 84 %.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +159,14 @@ def choose(
     revised = reconsidered(turn_ends, *vectors, way, reads, version)
     candidates = describe(revised, *vectors, message, vector, reads, compatibility(way))
     has_subject = not all(_is_greeting(reads.message(turn.human)) for turn in turn_ends)
-    probabilities = weigh(networks(way), candidates, revised, bias, has_subject=has_subject)
+    probabilities = weigh(
+        networks(way),
+        candidates,
+        revised,
+        bias,
+        has_subject=has_subject,
+        last_is=odds_of_last(turn_ends[-1], message, reads, way),
+    )
     # The reason describes the stored tree, not the tree after second looks.
     reason = _reason(turn_ends, candidates, next(iter(probabilities)), message, reads)
     return Choice(reason, probabilities, revised)
@@ -162,6 +177,15 @@ def _is_greeting(message: MessageFeatures) -> bool:
     cues = message.cues
     greets = cues[MESSAGE_CUE_AT["greeting"]] and not cues[MESSAGE_CUE_AT["request"]]
     return not message.terms or (bool(greets) and len(message.terms) <= WORDS_OF_GREETING)
+
+
+def odds_of_last(last: TurnEnd, message: str, reads: Reader, way: Way) -> float:
+    """The factor on the odds that a message continues the last turn, which may be open."""
+    if not last.is_open:
+        return 1.0
+    if message.strip() == last.human.strip() or _is_greeting(reads.message(message)):
+        return OPEN_AND_SAYS_NOTHING
+    return OPEN if compatibility(way) is None else OPEN_BY_LEARNING
 
 
 def language_of_message(turn_ends: Sequence[TurnEnd], message: str) -> str:
@@ -181,18 +205,20 @@ def weigh(
     bias: Bias = UNBIASED,
     *,
     has_subject: bool = True,
+    last_is: float = 1.0,
 ) -> Mapping[int | None, float]:
     """The probability of each candidate, the likeliest first.
 
     Of equally likely candidates a new root comes first, then the latest turn. Without a subject, all earlier
-    messages are greetings, and the first request continues them.
+    messages are greetings, and the first request continues them. `last_is` is that of `odds_of_last`.
     """
     scores = score(ensemble, candidates.rows, candidates.familiar)
+    scores[-2] += math.log(last_is)  # The last turn is always a candidate, and comes before the root.
     if not has_subject:
         scores[-1] += math.log(AFTER_GREETINGS)
     if bias.corrections:
         scores[-1] += bias.new_thread
-        scores[:-2] += bias.going_back  # The last turn is always a candidate, and comes before the root.
+        scores[:-2] += bias.going_back
     if sum(end.previous is None for end in turn_ends) == 1:
         scores[-1] += math.log(_has_more(len(turn_ends)))
         scores[:-2] += math.log(GOES_BACK)

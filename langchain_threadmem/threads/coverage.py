@@ -19,6 +19,7 @@ from langchain_threadmem.messages.codec import decode_stored
 from langchain_threadmem.messages.prompt import newest_human
 from langchain_threadmem.messages.roles import is_answer
 from langchain_threadmem.messages.tokens import count_tokens
+from langchain_threadmem.messages.tool_pairs import whole_exchanges
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.threads.run_selector import ThreadedConversation
@@ -92,7 +93,7 @@ def covered(conversation: ThreadedConversation, thread: list[BaseMessage]) -> Fl
         if tokens > conversation.cover_tokens:
             break
         turns.append(turn)
-    return merged(thread, numbers, turns)
+    return whole_exchanges(merged(thread, numbers, turns)) if turns else thread
 
 
 def merged(

@@ -20,13 +20,14 @@ from collections.abc import Collection, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import BaseMessage, HumanMessage, RemoveMessage, SystemMessage, ToolMessage
 from typing_extensions import TypedDict
 
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.messages.codec import decode_stored, encode
 from langchain_threadmem.messages.prompt import newest_human, shown
 from langchain_threadmem.messages.roles import ANSWERING
+from langchain_threadmem.messages.tool_pairs import whole_exchanges
 from langchain_threadmem.messages.typed_json import Writer
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn
@@ -118,7 +119,6 @@ def route(
         and an answer to the message is: the message was purged, or its id has changed.
 
     Raises:
-        InputError: A message has no id.
         SelectionError: The selector failed, and `on_selection_failure` is "raise".
     """
     spoken = spoken_of(given)
@@ -136,7 +136,7 @@ def route(
         if found is None and (yield from _is_any_stored(conversation, spoken[newest + 1 :])):
             return None
     row, path, shows = found
-    rewritten = list(given)
+    rewritten = [message for message in given if not isinstance(message, RemoveMessage)]
     if not shows:
         system_messages = [message for message in given if isinstance(message, SystemMessage)]
         rewritten = [*system_messages, *path[:-1], *spoken[newest:]]
@@ -145,6 +145,7 @@ def route(
         view = {message.id for message in shown(earlier, spoken[newest:], conversation.window)}
         outside = {message.id for message in earlier} - view
         rewritten = [message for message in rewritten if message.id not in outside]
+    rewritten = whole_exchanges(rewritten)
     if covers:
         rewritten = yield from coverage.covered(conversation, rewritten)
     event, moved = None, list[MoveEvent]()
@@ -322,7 +323,8 @@ def _past(
     hidden = run_lineage.unseen(conn, tree, lineage.thread, since)
     last = None if end is None else nodes.by_message(conn, tree, end)
     tip = _tip_before(conn, tree, head, new)
-    return since, Past(hidden, tip, None if last is None else last.seq, before, read_in)
+    open_until = since if lineage.rewound else None
+    return since, Past(hidden, tip, None if last is None else last.seq, before, read_in, open_until)
 
 
 def _revive(conversation: ThreadedConversation, given: Sequence[BaseMessage]) -> Flow[None]:

@@ -100,6 +100,8 @@ class Past(NamedTuple):
         before: Number of the first node that is not before the message, for example the message itself, if a
             saver has stored it; `None` if all nodes are before it.
         read_in: The epoch in which the numbers were read.
+        open_until: Number of the last node whose turn the message may continue if the turn is open; `None` if
+            it may continue any. A later open turn may be that of another run, which has just begun.
     """
 
     hidden: Sequence[Span] = ()
@@ -107,6 +109,7 @@ class Past(NamedTuple):
     end: int | None = None
     before: int | None = None
     read_in: TreeEpoch | None = None
+    open_until: int | None = None
 
 
 EVERYTHING = Past()
@@ -157,7 +160,7 @@ def select(
     if conversation.is_linear:
         return selected
     on_failure, name = conversation.on_selection_failure, conversation.name
-    view = TreeView(conversation.runtime, tree, index, on_failure, name, hidden, message.name, past.before)
+    view = TreeView(conversation.runtime, tree, index, on_failure, name, hidden, past.before, past.open_until)
     ends = view.turn_ends()
     try:
         parent = yield from choice_of(selector, view, message)
@@ -175,12 +178,13 @@ def select(
     if parent is None and conversation.single_tree:
         return selected._replace(reason="continues the active thread, the only one there may be")
     title = view.title if parent is None else ""
-    placement = Placement(view.reason, view.chances, title) if view.reason or title else None
+    usual = "starts a new thread" if parent is None else f"continues node {parent}"
+    reason = view.reason or (usual if view.chances else "")
+    placement = Placement(reason, view.chances, title) if reason or title else None
     if suggest:
         # The probabilities let `coverage` show the turns that the message may continue.
         stays = Placement(selected.reason, view.chances) if view.chances else None
         return selected if view.failed else selected._replace(preferred=parent, placement=stays)
-    usual = "starts a new thread" if parent is None else f"continues node {parent}"
     return selected._replace(parent=parent, reason=view.reason or usual, placement=placement)
 
 

@@ -131,9 +131,9 @@ def _is_clear(near: Floats, chosen: int) -> bool:
 
 
 def doubtful(turn: TurnEnd, sure: float = SURE) -> bool:
-    """Whether a turn gets a second look: its parent is the likeliest candidate, but uncertain."""
+    """Whether a turn gets a second look: it has an answer, and its parent is the likeliest, but uncertain."""
     chances = turn.chances
-    if turn.settled:
+    if turn.settled or turn.is_open:
         return False
     return len(chances) > 1 and chances[0][1] <= sure and chances[0][0] == turn.previous
 

@@ -1,7 +1,7 @@
 """Node selectors: the protocol, `LinearNodeSelector`, `SemanticNodeSelector`.
 
 A selector is an object with `select_parent(tree, message) -> int | None` and optionally `aselect_parent`, or
-a function of the same two arguments. It returns the id of the answer to continue, or `None` for a new root.
+a function of the same two arguments. It returns the id of the turn end to continue, or `None` for a new root.
 The selectors of this module are written as flows (`choose`), which `select_parent` and `aselect_parent` run.
 """
 
@@ -67,18 +67,18 @@ class FlowSelector:
         raise SelectionError(f"{type(self).__name__} defines no choose()")
 
     def select_parent(self, tree: Any, message: BaseMessage) -> int | None:
-        """The id of the answer that `message` continues, or `None` for a new root.
+        """The id of the turn end that `message` continues, or `None` for a new root.
 
         Args:
             tree: A `TreeView`, or a NetworkX graph such as `ChatMemory.graph`.
             message: The new human message.
         """
-        view = as_view(tree, message.name)
+        view = as_view(tree)
         return run(self.choose(view, message), view.runtime or bare())
 
     async def aselect_parent(self, tree: Any, message: BaseMessage) -> int | None:
         """Async `select_parent`."""
-        view = as_view(tree, message.name)
+        view = as_view(tree)
         return await arun(self.choose(view, message), view.runtime or bare())
 
 
@@ -112,7 +112,7 @@ def _refuse_sync(view: TreeView, message: BaseMessage) -> int | None:
 
 
 class LinearNodeSelector(FlowSelector):
-    """Continues the last answer: one thread, no model, no embedding.
+    """Continues the last turn: one thread, no model, no embedding. On a bare graph, the last answer.
 
     Example:
         >>> from langchain_core.messages import HumanMessage
@@ -121,9 +121,10 @@ class LinearNodeSelector(FlowSelector):
     """
 
     def choose(self, tree: TreeView, message: BaseMessage) -> Flow[int | None]:
-        """The last answer of the conversation."""
+        """The end of the last turn; on a bare graph the last answer, as in llamabot."""
         yield from ()
-        return max((end.id for end in tree.turn_ends()), default=None)
+        is_bare = tree.runtime is None
+        return max((end.id for end in tree.turn_ends() if not (end.is_open and is_bare)), default=None)
 
 
 class SemanticNodeSelector(FlowSelector):
@@ -144,7 +145,10 @@ class SemanticNodeSelector(FlowSelector):
 
     In a group chat, whose human messages have two or more different names (`message.name`), the choice
     depends on the speaker, the names in the message and shared words, without embeddings. A message may then
-    also continue one of the latest human messages without an answer; see `threads.group_chat`.
+    continue one of the latest messages only; see `threads.group_chat`.
+
+    A last turn without an answer, for example a question whose answer was stopped, is the likeliest to be
+    continued; a message that clearly belongs elsewhere, or opens a topic, does not continue it.
 
     Args:
         embeddings: An embedding model for this selector alone, which embeds the newest 256 turns; by default
@@ -166,7 +170,7 @@ class SemanticNodeSelector(FlowSelector):
         self._embedder = None if embeddings is None else Embedder(embeddings, remember=2 * OWN_TURNS + 2)
 
     def choose(self, tree: TreeView, message: BaseMessage) -> Flow[int | None]:
-        """The best answer to continue, or `None` if the message opens a topic."""
+        """The best turn end to continue, or `None` if the message opens a topic."""
         choice = yield from self.weigh(tree, message)
         if choice is not FIRST:  # A first message has no candidates to compare.
             tree.reason, tree.chances = choice.reason, choice.stored_chances
@@ -206,7 +210,7 @@ class SemanticNodeSelector(FlowSelector):
             vectors, vector, model = yield from _embedded(separate, compared, text)
         reads = reader(language) if runtime is None else runtime.get(TurnReader).of(language)
         humans = rows_of(vectors, [end.human_id or 0 for end in compared], vector.size)
-        answers = rows_of(vectors, [end.id for end in compared], vector.size)
+        answers = rows_of(vectors, [end.answer_id for end in compared], vector.size)
         meaning = vector if vector.size else None
         bias = UNBIASED
         if runtime is not None:
@@ -225,8 +229,8 @@ class SemanticNodeSelector(FlowSelector):
 
 def _embedded(own: Embedder, ends: Sequence[TurnEnd], text: str) -> Flow[tuple[Vectors, Floats, str]]:
     """Vectors of turns and of a message by another model than the memory's, whose vectors are only cached."""
-    by_id = {end.human_id: end.human for end in ends} | {end.id: end.answer_with_calls for end in ends}
-    ids = sorted(id_ for id_ in by_id if id_ is not None)
+    by_id = {end.human_id: end.human for end in ends} | {end.answer_id: end.answer_with_calls for end in ends}
+    ids = sorted(id_ for id_ in by_id if id_)
     texts = [*(by_id[id_] for id_ in ids), text]
     rows = yield from own.embed(texts)
     seqs = np.array(ids, np.int64)

@@ -9,20 +9,21 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Sequence
 
-from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import BaseMessage, HumanMessage, RemoveMessage, SystemMessage, ToolMessage
 
 from langchain_threadmem.checkpoints import lists
 from langchain_threadmem.checkpoints.values import encode_messages
 from langchain_threadmem.engine import telemetry
 from langchain_threadmem.engine.flow import Flow, Sql
-from langchain_threadmem.errors import InputError
 from langchain_threadmem.messages.codec import encode, text_of
+from langchain_threadmem.messages.ids import identify
 from langchain_threadmem.messages.quoting import is_made_up
 from langchain_threadmem.messages.roles import ANSWERING, is_answer
 from langchain_threadmem.messages.tool_pairs import exchanges, follows_call
 from langchain_threadmem.messages.typed_json import Writer
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn
+from langchain_threadmem.threads.append import with_own_ids
 from langchain_threadmem.threads.run_selector import ThreadedConversation, parent_if_emptied
 from langchain_threadmem.threads.tree_view import turns
 from langchain_threadmem.tree import append as writer
@@ -54,7 +55,7 @@ def store(
     Returns:
         The number of messages that were written.
     """
-    spoken = spoken_of(given)
+    spoken = yield from with_own_ids(conversation, spoken_of(given))
     tree, write_value = (yield from tree_of(conversation)), conversation.runtime.parts.keep
     written = yield from _answer_calls(conversation, spoken)
     first = yield from Sql(lambda conn: _first_new(conn, tree, spoken, write_value))
@@ -141,17 +142,19 @@ def _answer_call(conversation: ThreadedConversation, messages: Sequence[BaseMess
         ]
         return rows if all(unchanged) and rows and rows[0] and rows[-1] else []
 
-    def is_apart(rows: Sequence[NodeRow | None]) -> bool:
-        """Whether the message after the results is stored beside the last result."""
+    def is_apart(conn: Conn, rows: Sequence[NodeRow | None]) -> bool:
+        """Whether the message after the results is stored beside the last result, and not above it."""
         live = [row for row in rows if row is not None and row.state == State.LIVE]
-        return bool(rows) and len(live) == len(rows) and live[-1].parent in {row.seq for row in live[:-2]}
+        if not rows or len(live) < len(rows) or live[-1].parent not in {row.seq for row in live[:-2]}:
+            return False
+        return not nodes.contain(nodes.spans(conn, live[-2].key), live[-1].key)
 
     def write(conn: Conn) -> int:
         trees.lock(conn, tree)
         count, tip = stored(conn).count(None), trees.head(conn, tree).tip
         if count:
             lists.place(conn, tree, exchange or (), None, time.time())
-        if is_apart(rows := stored(conn)):
+        if is_apart(conn, rows := stored(conn)):
             *_, last, following = rows
             assert last is not None
             assert following is not None
@@ -160,8 +163,10 @@ def _answer_call(conversation: ThreadedConversation, messages: Sequence[BaseMess
         trees.move_tip(conn, tree, tip)
         return count
 
-    rows = yield from Sql(stored)
-    return (yield from Sql(write, write=True)) if None in rows or is_apart(rows) else 0
+    def is_new(conn: Conn) -> bool:
+        return None in (rows := stored(conn)) or is_apart(conn, rows)
+
+    return (yield from Sql(write, write=True)) if (yield from Sql(is_new)) else 0
 
 
 def repeats(conversation: ThreadedConversation, messages: Sequence[BaseMessage]) -> Flow[bool]:
@@ -195,15 +200,17 @@ def repeats(conversation: ThreadedConversation, messages: Sequence[BaseMessage])
 
 
 def spoken_of(given: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """The messages of a list without system messages and without messages that were made for a prompt."""
-    spoken = [message for message in given if not (isinstance(message, SystemMessage) or is_made_up(message))]
-    for message in spoken:
-        if message.id is None:
-            raise InputError(
-                f"a message without an id cannot be followed from turn to turn: {message!r:.80}; "
-                "give the message an id, or the state's messages the reducer add_messages"
-            )
-    return spoken
+    """The messages of a list without system messages and without messages that were made for a prompt.
+
+    Messages without an id get one. `RemoveMessage` is no message: LangGraph's `add_messages` keeps those that
+    follow `REMOVE_ALL_MESSAGES` in an update.
+    """
+    identify(given)
+    return [
+        message
+        for message in given
+        if not (isinstance(message, (SystemMessage, RemoveMessage)) or is_made_up(message))
+    ]
 
 
 def newest_turn(conn: Conn, tree: int, given: Sequence[BaseMessage], thread: str) -> int | None:

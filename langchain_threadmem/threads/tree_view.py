@@ -39,8 +39,8 @@ class TreeView:
         on_failure: OnFailure = "latest",
         conversation: str = "",
         hidden: Sequence[Span] = (),
-        speaker: str | None = None,
         before: int | None = None,
+        open_until: int | None = None,
     ) -> None:
         self.runtime = runtime
         self.conversation = conversation
@@ -53,7 +53,13 @@ class TreeView:
         self.before = ENDLESS if before is None else before
         """Number of the first node that is not before the message; the index may contain newer nodes."""
         self._all_turns, self._hidden = turns, hidden
-        self._ends = [end for end in self.turns.ends(speaker) if end.id < self.before]
+        last_open = ENDLESS if open_until is None else open_until
+        self._ends = [
+            end
+            for end in self.turns.ends()
+            if end.id < self.before
+            and not (end.is_open and self.turns.first_version(end.human_id or 0) > last_open)
+        ]
         self.reason = ""
         """The selector's reason, in a few words, if it gives one."""
         self.chances: Chances = ()
@@ -64,10 +70,9 @@ class TreeView:
         """A title for the new thread, if the selector gives one."""
 
     def turn_ends(self) -> Sequence[TurnEnd]:
-        """The answers that a new message can continue, oldest first.
+        """The ends of turns that a new message can continue, oldest first.
 
-        In a group chat, whose human messages have two or more different names, also the human messages
-        without an answer.
+        The end of a turn is its answer; the end of a turn that nothing answers yet is its last message.
         """
         return self._ends
 
@@ -104,19 +109,19 @@ class TreeView:
 class GraphView(TreeView):
     """A tree view of a NetworkX graph, without a database."""
 
-    def __init__(self, graph: Any, speaker: str | None = None) -> None:
+    def __init__(self, graph: Any) -> None:
         attributes = dict(graph.nodes(data=True)).values() if graph else ()
         self._nodes = sorted((data["node"] for data in attributes), key=lambda node: node.id)
         turns = TurnIndex()
         turns.add(self._nodes)
-        super().__init__(None, 0, turns, speaker=speaker)
+        super().__init__(None, 0, turns)
 
     def _load(self) -> Iterable[ConversationNode]:
         return self._nodes
 
 
-def as_view(tree: Any, speaker: str | None = None) -> TreeView:
-    """The tree view itself, or a view of a graph such as `ChatMemory.graph` for a message of a speaker.
+def as_view(tree: Any) -> TreeView:
+    """The tree view itself, or a view of a graph such as `ChatMemory.graph`.
 
     Raises:
         InputError: The argument is neither a view nor a graph.
@@ -124,7 +129,7 @@ def as_view(tree: Any, speaker: str | None = None) -> TreeView:
     if isinstance(tree, TreeView):
         return tree
     if not tree or hasattr(tree, "nodes"):
-        return GraphView(tree, speaker)
+        return GraphView(tree)
     raise InputError(f"a selector takes a tree view or a networkx graph, not {type(tree).__name__!r}")
 
 

@@ -1,22 +1,24 @@
-"""Turn ends: the answers, and in a group chat the messages, that a new human message can continue.
+"""Turn ends: the messages that a new human message can continue.
 
 A turn is a human message and the AI and tool messages that answer it. Its *end* is the last answer without
-tool calls: a human message never continues a tool call or its result. In a group chat, whose human messages
-have two or more different names, a turn without an answer ends in its human message.
+tool calls. A turn that nothing answers yet is *open*: it was stopped, failed, or waits for an approval. Its
+end is its human message, or the last result of a tool: a human message never continues a tool call.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
+from langchain_core.messages import ToolMessage
+
 from langchain_threadmem.common import forking
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.messages.roles import is_answer
-from langchain_threadmem.messages.tool_pairs import text_of_calls, with_calls
+from langchain_threadmem.messages.tool_pairs import call_ids, calls_tools, text_of_calls, with_calls
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.tree.graph import parents_first
 from langchain_threadmem.tree.node import EPOCH, Chances, ConversationNode, MessageSummary, Placement
@@ -47,10 +49,10 @@ class Speech(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TurnEnd:
-    """The last answer of a turn, which a new human message can continue.
+    """The end of a turn, which a new human message can continue.
 
     Attributes:
-        id: Node id of the answer; in a group chat, of a human message without an answer.
+        id: Node id of the answer; in an open turn of the human message, or of the last tool result.
         previous: `id` of the turn end that this turn continues; `None` at a root.
         human: Text of the human message of the turn.
         answer: Text of the answer; empty without an answer.
@@ -62,6 +64,7 @@ class TurnEnd:
         settled: Whether the probabilities include the answer, since the turn was moved because of it.
         title: The title of the thread that the turn began, if a model has given one.
         calls: The arguments and results of the tool calls of the turn, see `tool_pairs.text_of_calls`.
+        is_open: Whether nothing answers the human message yet.
     """
 
     id: int
@@ -75,11 +78,30 @@ class TurnEnd:
     settled: bool = False
     title: str = ""
     calls: str = ""
+    is_open: bool = False
+
+    @property
+    def answer_id(self) -> int:
+        """Node id of the answer; 0, which no node has, without an answer."""
+        return 0 if self.is_open else self.id
 
     @property
     def answer_with_calls(self) -> str:
         """The text by which the answer is compared, see `tool_pairs.with_calls`."""
         return with_calls(self.answer, self.calls)
+
+
+@dataclass(slots=True)
+class Exchange:
+    """A live message that calls tools, with its results.
+
+    Attributes:
+        calls: The ids of the calls.
+        end: Node id of the last result, or of the message itself.
+    """
+
+    calls: Set[str | None]
+    end: int
 
 
 class _Turn(NamedTuple):
@@ -90,12 +112,16 @@ class _Turn(NamedTuple):
         human: Text of the human message.
         previous: `id` of the turn end that the turn continues.
         calls: The text of the tool calls and their results.
+        end: `id` of the end of the turn, down to the node; `None` below a message that was replaced.
+        said: Node id of the last human message or answer.
     """
 
     human_id: int | None = None
     human: str = ""
     previous: int | None = None
     calls: str = ""
+    end: int | None = None
+    said: int | None = None
 
 
 _NO_TURN = _Turn()
@@ -127,11 +153,14 @@ class TurnIndex:
         """The human messages and answers, parents before their children."""
         self._derived: dict[Callable[[], Any], Any] = {}
         self._ends: dict[int, TurnEnd] = {}
-        self._open: dict[int, TurnEnd] = {}
-        # Human nodes without an answer, as turn ends of a group chat.
+        # Every turn comes before the turns that continue it.
+        self._open: dict[int, int] = {}
+        # The end of each open turn, by its human node.
+        self._moved: dict[int, int] = {}
+        # For a former end of a turn that went on: the next end of the turn.
+        self.exchanges: dict[str | None, Exchange] = {}
+        """The newest exchange of each tool call."""
         self._names: set[str] = set()
-        self._group_from: int | None = None
-        # The first human node with another name than an earlier one.
         self._openings: dict[int, int] = {}
         self._following: dict[int, int] = {}
         self._turn_of: dict[int, _Turn] = {}
@@ -161,8 +190,6 @@ class TurnIndex:
                         self._first[node.superseded_by] = self._first.get(id_, id_)
                     if node.message.name:
                         self._names.add(node.message.name)
-                        if self._group_from is None and len(self._names) > 1:
-                            self._group_from = id_
             for id_ in parents_first({id_: node.parent_id for id_, node in new.items()}):
                 self._add(new[id_])
 
@@ -187,30 +214,30 @@ class TurnIndex:
         """Whether human messages, with one of a new speaker, have two or more different names."""
         return len(self._names | {speaker} if speaker else self._names) > 1
 
-    def ends(self, speaker: str | None = None) -> list[TurnEnd]:
-        """The turn ends for a new message, oldest first.
-
-        Args:
-            speaker: `name` of the new message.
-        """
+    def ends(self) -> list[TurnEnd]:
+        """The turn ends, oldest first."""
         with self._lock:
-            ends = [*self._ends.values(), *(self._open.values() if self.is_group(speaker) else ())]
+            ends = [*self._ends.values()]
         return sorted(ends, key=lambda end: end.id)
 
     def in_order(self) -> list[tuple[int, Speech]]:
         """The speeches in the order in which they were first stored, with the id of the first version."""
         with self._lock:
-            speeches = [(self._first.get(speech.id, speech.id), speech) for speech in self.speeches]
+            speeches = [(self.first_version(speech.id), speech) for speech in self.speeches]
         return sorted(speeches, key=lambda item: item[0])
 
     def end(self, id_: int) -> TurnEnd | None:
         """The turn end with an id."""
         return self._ends.get(id_)
 
+    def first_version(self, id_: int) -> int:
+        """The first version of a human node that may replace another one."""
+        return self._first.get(id_, id_)
+
     def belongs(self, id_: int, spans: Sequence[Span]) -> bool:
         """Whether the turn of a node began, in its first version, in one of the ranges of ids."""
         human = self._turn_of.get(id_, _NO_TURN).human_id
-        return within(spans, id_ if human is None else self._first.get(human, human))
+        return within(spans, id_ if human is None else self.first_version(human))
 
     def without(self, spans: Sequence[Span]) -> TurnIndex:
         """A copy of the index without the turns that belong to ranges of ids and their descendants.
@@ -219,10 +246,10 @@ class TurnIndex:
         """
         copy = TurnIndex(self.version, self.epoch)
         copy.last, copy._openings, copy._names = self.last, self._openings, self._names
+        copy._moved, copy._first = self._moved, self._first
         removed: set[int] = set()
         with self._lock:
-            ends = list(self._ends.values())  # A turn comes before the turns that continue it.
-            speeches, unanswered = list(self.speeches), dict(self._open)
+            ends, speeches = list(self._ends.values()), list(self.speeches)
         for end in ends:
             if end.previous in removed or self.belongs(end.id, spans):
                 removed.add(end.id)
@@ -235,8 +262,6 @@ class TurnIndex:
                 removed.add(speech.id)
                 continue
             copy.speeches.append(speech)
-            if speech.id in unanswered:
-                copy._open[speech.id] = unanswered[speech.id]
         return copy
 
     def upwards(self, id_: int | None) -> Iterator[TurnEnd]:
@@ -247,17 +272,21 @@ class TurnIndex:
 
     def end_above(self, id_: int) -> int | None:
         """The turn end with the id of a node, or else the turn end that the turn of the node continues."""
-        return id_ if self._end(id_) else self._turn_of.get(id_, _NO_TURN).previous
+        if id_ in self._ends:
+            return id_
+        previous = self._turn_of.get(id_, _NO_TURN).previous
+        return None if previous is None else self._now(previous)
 
     def leaf(self, id_: int) -> int:
         """The end of the thread of a turn end; at a branch, of the newest branch."""
+        id_ = self._now(id_)
         while (following := self._following.get(id_)) is not None:
             id_ = following
         return id_
 
     def latest_before(self, id_: int) -> int | None:
         """The latest turn end before a message was first stored."""
-        first = self._first.get(id_, id_)
+        first = self.first_version(id_)
         return max((end for end in self._ends if end < first), default=None)
 
     def opening(self, id_: int) -> TurnEnd | None:
@@ -265,55 +294,83 @@ class TurnIndex:
         return self._end(self._openings[id_])
 
     def _end(self, id_: int) -> TurnEnd | None:
-        end = self._ends.get(id_)
-        return end or (self._open.get(id_) if self.is_group() else None)
+        return self._ends.get(id_) or self._ends.get(self._now(id_))
+
+    def _now(self, id_: int) -> int:
+        """The present end of a turn, by a present or former end."""
+        while (later := self._moved.get(id_)) is not None:
+            id_ = later
+        return id_
 
     def _add(self, node: ConversationNode) -> None:
         parent = None if node.parent_id is None else self._above_system.get(node.parent_id, node.parent_id)
         if node.message.type == "system":
             self._above_system[node.id] = parent
         above = self._turn_of.get(parent) if parent is not None else None
-        live, is_human = node.state is State.LIVE, node.message.type == "human"
-        if is_human:
-            in_group = self._group_from is not None and node.id >= self._group_from
-            continues = parent in self._ends or (in_group and parent in self._open)
-            previous = parent if continues else (above.previous if above else None)
-            turn = _Turn(node.id, text_of(node.message), previous)
+        if node.message.type == "human":
+            turn = _Turn(node.id, text_of(node.message), self._continued(above), said=node.id)
         else:
             turn = above or _NO_TURN
             if calls := text_of_calls(node.message, turn.calls):
                 turn = turn._replace(calls=calls)
-            if live and node.message.type != "system":
-                self._ends.pop(parent or 0, None)  # A further answer of the same turn moves its end.
-                self._open.pop(turn.human_id or 0, None)
+        if node.state is not State.LIVE:
+            turn = turn._replace(end=None)
+        elif node.message.type != "system":
+            turn = self._extended(node, turn, above)
         self._turn_of[node.id] = turn
-        if not live or not (is_human or is_answer(node.message)):
-            return
-        human_id, human, previous, calls = turn
-        placement = self._placements.get(human_id or 0)
-        answer = "" if is_human else text_of(node.message)
-        end = TurnEnd(
+
+    def _continued(self, above: _Turn | None) -> int | None:
+        """The turn end that a human message continues, by the part of the turn above it."""
+        if above is None or above.end is None:
+            return above.previous if above else None
+        return self._now(above.end)
+
+    def _extended(self, node: ConversationNode, turn: _Turn, above: _Turn | None) -> _Turn:
+        """The part of a turn down to a live node, which may be its new end."""
+        is_human, answers = node.message.type == "human", is_answer(node.message)
+        self._add_to_exchange(node)
+        former = self._ends.get(turn.end or 0)
+        if answers and former is None:
+            former = self._ends.get(self._open.get(turn.human_id or 0, 0))
+        if is_human or answers:
+            text, before = text_of(node.message), turn.human_id if answers else above and above.said
+            human_id, speaker = turn.human_id or node.id, node.message.name or ""
+            self.speeches.append(Speech(node.id, human_id, before, speaker, text, answers))
+            end = self._made(node, turn, is_open=is_human)
+        elif former is None:
+            return turn
+        elif calls_tools(node.message):
+            self._ends[former.id] = replace(former, calls=turn.calls)
+            return turn
+        else:
+            end = replace(former, id=node.id, timestamp=node.timestamp, calls=turn.calls)
+        self._put(former, end)
+        return turn._replace(end=end.id, said=node.id if answers else turn.said)
+
+    def _add_to_exchange(self, node: ConversationNode) -> None:
+        if isinstance(node.message, ToolMessage):
+            if exchange := self.exchanges.get(node.message.tool_call_id):
+                exchange.end = node.id
+        elif calls := call_ids(node.message):
+            self.exchanges |= dict.fromkeys(calls, Exchange(calls, node.id))
+
+    def _made(self, node: ConversationNode, turn: _Turn, is_open: bool) -> TurnEnd:
+        """The end of a turn in a human message or an answer."""
+        placement = self._placements.get(turn.human_id or 0)
+        return TurnEnd(
             node.id,
-            previous,
-            human,
-            answer,
-            human_id,
+            None if turn.previous is None else self._now(turn.previous),
+            turn.human,
+            "" if is_open else text_of(node.message),
+            turn.human_id,
             node.summary,
             node.timestamp,
-            placement.chances if placement else (),
+            self._present(placement.chances) if placement else (),
             placement is not None and placement.is_move,
             placement.title if placement else "",
-            calls,
+            turn.calls,
+            is_open,
         )
-        speaker = node.message.name or ""
-        if is_human:
-            before = above.human_id if above and parent not in self._ends else parent
-            self._openings[node.id] = self._openings.get(previous or 0, node.id)
-            self._open[node.id] = end
-            self.speeches.append(Speech(node.id, node.id, before, speaker, human))
-            return
-        self.put(end)
-        self.speeches.append(Speech(node.id, human_id or node.id, human_id, speaker, answer, is_answer=True))
 
     def put(self, end: TurnEnd) -> None:
         """Add a turn end that is newer than the turn end that it continues."""
@@ -321,3 +378,47 @@ class TurnIndex:
         if end.previous is not None:
             self._following[end.previous] = end.id
         self._ends[end.id] = end
+
+    def _put(self, former: TurnEnd | None, end: TurnEnd) -> None:
+        """Add a turn end, or move the end of its turn from a former end."""
+        if former is None:
+            self.put(end)
+        elif former.id == next(reversed(self._ends)):  # Nothing continues it.
+            del self._ends[former.id]
+            self.put(end)
+        else:
+            self._move(former.id, end)
+        if former is not None:
+            self._moved[former.id] = end.id
+        if end.is_open:
+            self._open[end.human_id or 0] = end.id
+        else:
+            self._open.pop(end.human_id or 0, None)
+
+    def _move(self, former: int, end: TurnEnd) -> None:
+        """Move the end of a turn that other turns may continue."""
+        self._moved[former] = end.id
+        self._openings[end.id] = self._openings[former]
+        if former in self._following:
+            self._following[end.id] = self._following.pop(former)
+        if end.previous is not None and self._following.get(end.previous) == former:
+            self._following[end.previous] = end.id
+        # The dictionary keeps its order.
+        self._ends = {
+            id_ if id_ != former else end.id: self._moved_along(other) if id_ != former else end
+            for id_, other in self._ends.items()
+        }
+
+    def _moved_along(self, end: TurnEnd) -> TurnEnd:
+        """A turn end that refers to present ends."""
+        previous = None if end.previous is None else self._now(end.previous)
+        chances = self._present(end.chances)
+        if previous == end.previous and chances is end.chances:
+            return end
+        return replace(end, previous=previous, chances=chances)
+
+    def _present(self, chances: Chances) -> Chances:
+        """Candidates as present ends."""
+        if not any(id_ in self._moved for id_, _ in chances):
+            return chances
+        return tuple((None if id_ is None else self._now(id_), chance) for id_, chance in chances)

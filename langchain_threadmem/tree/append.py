@@ -12,8 +12,9 @@ from langchain_core.messages import BaseMessage
 from sqlalchemy import BigInteger, bindparam, exists, select
 
 from langchain_threadmem.errors import MessageIdConflictError, NodeNotFoundError
-from langchain_threadmem.messages.codec import give_id, is_unreadable
-from langchain_threadmem.messages.ids import is_numbered, numbered
+from langchain_threadmem.messages.codec import give_id, is_same_answer, is_unreadable
+from langchain_threadmem.messages.ids import is_numbered, numbered, own_id
+from langchain_threadmem.messages.roles import ANSWERING
 from langchain_threadmem.storage import encryption_keys, node_keys
 from langchain_threadmem.storage.checksums import COLUMN, of_node
 from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS, State, node, segment
@@ -135,8 +136,8 @@ class NodeWriter:
     def flush(self) -> None:
         """Insert the pending rows, and store the time of the last use."""
         if self.rows:
+            encryption_keys.claim(self.conn)
             if (seal := self.conn.seal) is not None:
-                encryption_keys.claim(self.conn)
                 self.rows[:] = [(*row[:6], seal.text(row[4], row[6]), *row[7:]) for row in self.rows]
             insert(self.conn, self.rows)
             self.rows.clear()
@@ -248,19 +249,24 @@ class _Appender(NodeWriter):
             parent_key, parent_seq = self._tip, self._tip_seq
         else:
             parent_key, parent_seq = self.under(parent)
-        keys, result = [], []
+        keys, result, new = [], [], False
         for message, role, body, created, id_, given, placement in drafts:
             if role == "system" and (row := self._newest_system()) is not None and row.body == body:
                 keys.append(row.key)
                 result.append(_stored(row, message))
                 continue
             if given and not write.fresh and (row := self._node_of(id_)) is not None:
-                if row.body != body and not is_unreadable(body):
+                if not (is_unreadable(body) or is_same_answer(row.body, body)):
                     raise conflict(row)
-                keys.append(row.key)
-                result.append(_stored(row, message))
-                parent_key, parent_seq = row.key, row.seq
-                continue
+                own = self._own_id(row, role, parent_key, new)
+                known = row if own is None else self._node_of(own)
+                if known is not None:
+                    keys.append(known.key)
+                    result.append(_stored(known, message))
+                    parent_key, parent_seq, new = known.key, known.seq, False
+                    continue
+                id_ = str(own)
+                give_id(message, id_)
             if not given:
                 id_ = numbered(id_, self.newest + 1)
                 give_id(message, id_)
@@ -273,8 +279,32 @@ class _Appender(NodeWriter):
             if role == "system":
                 self._system, self._head_changed = key, True
             parent_key, parent_seq = self._tip, self._tip_seq = key, self.newest
+            new = True
             self._head_changed |= self._pinned
         return Written(keys, result)
+
+    def _own_id(self, row: NodeRow, role: str, parent: int | None, new: bool) -> str | None:
+        """The id of an answer whose id and content are stored; `None` if it is the stored answer.
+
+        An answer is the stored one if it answers the same question, or follows an answer: then the append is
+        repeated. It is new below another question that has no answer there.
+
+        Args:
+            row: The stored node.
+            role: Role of the answer.
+            parent: Key of the node above the answer.
+            new: Whether this append has written that node.
+        """
+        if role not in ANSWERING or parent is None:
+            return None
+        self.flush()
+        above = nodes.by_key(self.conn, parent)
+        question = question_of(self.conn, self.tree, above)
+        if above is None or question is None or is_below(self.conn, self.tree, row, question):
+            return None
+        own = own_id(row.message, question.message)
+        is_open = new or above.role != "ai"
+        return own if is_open or nodes.by_message(self.conn, self.tree, own) is not None else None
 
     def settle(self) -> None:
         """Store the placements of the new nodes, and the head of the tree if its row changes."""
@@ -293,6 +323,19 @@ class _Appender(NodeWriter):
             self.flush()
         self._ids.add(message)
         return nodes.by_message(self.conn, self.tree, message)
+
+
+def question_of(conn: Conn, tree: int, row: NodeRow | None) -> NodeRow | None:
+    """The human message that a node belongs to: the node itself, or the nearest above it."""
+    while row is not None and row.role != "human":
+        row = None if row.parent is None else nodes.by_seq(conn, tree, row.parent)
+    return row
+
+
+def is_below(conn: Conn, tree: int, row: NodeRow, question: NodeRow) -> bool:
+    """Whether a node belongs to a human message."""
+    own = question_of(conn, tree, row)
+    return own is not None and own.message == question.message
 
 
 def _stored(row: NodeRow, message: BaseMessage) -> ConversationNode:
@@ -352,7 +395,8 @@ def append(
     """Write messages as a chain below a node, and make the last new node the tip.
 
     The write is idempotent: a message that is stored already with the same id and content keeps its place,
-    and the next message is written below it. A system message equal to the newest one is not written again.
+    and the next message is written below it. The same answer to another question, as from a cache, is a new
+    message with an id of its own. A system message equal to the newest one is not written again.
 
     Args:
         conn: A write transaction.

@@ -10,6 +10,7 @@ from langchain_core.messages import BaseMessage
 from pydantic import BaseModel, Field
 
 from langchain_threadmem.messages.display import Displayed, content_of, label_of
+from langchain_threadmem.messages.roles import SPOKEN
 from langchain_threadmem.messages.times import time_said
 from langchain_threadmem.storage.schema import State
 
@@ -189,6 +190,19 @@ def probability_of(node: ConversationNode) -> float | None:
     if node.state is not State.LIVE or node.placement is None or not node.placement.chances:
         return None
     return dict(node.placement.chances).get(node.parent_id, 0.0)
+
+
+def is_said(node: ConversationNode) -> bool:
+    """Whether lists and drawings count a node as a message: a live message of a person or a model.
+
+    Superseded versions and places, system messages, tool results and asides are not counted.
+
+    Example:
+        >>> from langchain_core.messages import HumanMessage, SystemMessage
+        >>> [is_said(ConversationNode(1, message)) for message in (HumanMessage("Hi"), SystemMessage("!"))]
+        [True, False]
+    """
+    return node.state == State.LIVE and node.message.type in SPOKEN
 
 
 def is_doubtful(node: ConversationNode) -> bool:

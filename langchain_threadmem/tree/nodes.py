@@ -22,7 +22,7 @@ from sqlalchemy import (
 )
 
 from langchain_threadmem.messages.ids import number_in
-from langchain_threadmem.storage import node_keys
+from langchain_threadmem.storage import encryption_keys, node_keys
 from langchain_threadmem.storage.schema import (
     LAST_POSITION,
     POSITION_BITS,
@@ -489,6 +489,7 @@ _PUT_SUMMARY = insert_of(summary, replace=True)
 
 def put_summary(conn: Conn, tree_id: int, key: int, message: str, new: MessageSummary) -> None:
     """Store the summary of a node, or replace it."""
+    encryption_keys.claim(conn)
     title, text = new.title, new.summary
     if (seal := conn.seal) is not None:
         title, text = seal.text(message, title), seal.text(message, text)

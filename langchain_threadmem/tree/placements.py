@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from sqlalchemy import bindparam, delete, select
 
 from langchain_threadmem.errors import EncryptionError
-from langchain_threadmem.storage import node_keys
+from langchain_threadmem.storage import encryption_keys, node_keys
 from langchain_threadmem.storage.encryption import UNREADABLE_NOTE
 from langchain_threadmem.storage.schema import State, bias, choice, node
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
-from langchain_threadmem.tree.node import Bias, Chances, Placement
+from langchain_threadmem.tree.node import MOVED, Bias, Chances, Placement
 
 _PUT = insert_of(choice, replace=True)
 _UNREADABLE = Placement(UNREADABLE_NOTE)
@@ -37,6 +38,12 @@ _BIAS = Statement(
 _PUT_BIAS = insert_of(bias, replace=True)
 _DROP_BIAS = Statement(delete(bias).where(bias.c.owner == bindparam("owner")), "owner")
 _DROP = Statement(delete(choice).where(choice.c.key == bindparam("key")), "key")
+_WITH_REASON = Statement(
+    node_keys.after(
+        _CHOSEN.add_columns(node.c.key).where(choice.c.reason != ""), bindparam("tree"), bindparam("seq")
+    ),
+    *("tree", "seq"),
+)
 _BY_KEY = Statement(_CHOSEN.where(node.c.key == bindparam("key")), "key")
 _AMONG = Statement(_CHOSEN.add_columns(node.c.key).where(within(node.c.key, "keys")), "keys")
 
@@ -55,6 +62,7 @@ def put(conn: Conn, placed: Iterable[tuple[int, str, Placement]]) -> None:
         (key, sealed(message, new.reason), json.dumps(new.chances), sealed(message, new.title) or None)
         for key, message, new in placed
     ]
+    encryption_keys.claim(conn)
     conn.many(_PUT, rows)
 
 
@@ -101,6 +109,18 @@ def read(conn: Conn, tree_id: int, seq: int = 0) -> Iterator[tuple[int, Placemen
     """`since`, with `None` for a placement that cannot be read."""
     for number, *row in conn.all(_SINCE, tree_id, seq):
         yield number, _placement(conn, *row)
+
+
+def drop_reasons(conn: Conn, tree_id: int, seq: int) -> None:
+    """Delete the reasons of the nodes with numbers above `seq`, which may quote any earlier message.
+
+    Probabilities and titles stay, and whether a message was moved.
+    """
+    placed = []
+    for _, message, *stored, key in conn.all(_WITH_REASON, tree_id, seq):
+        old = _placement(conn, message, *stored) or Placement("")
+        placed.append((key, message, replace(old, reason=MOVED if old.is_move else "")))
+    put(conn, placed)
 
 
 def bias_of(conn: Conn, owner: str) -> Bias:

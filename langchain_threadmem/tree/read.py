@@ -8,6 +8,7 @@ from langchain_core.messages import BaseMessage
 
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.messages.codec import decode_stored
+from langchain_threadmem.messages.tool_pairs import whole_exchanges
 from langchain_threadmem.messages.windows import BoundWindow
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import nodes, trees
@@ -48,16 +49,21 @@ def active_thread(conversation: Conversation) -> Flow[ActiveThread]:
     For a window that shows the newest messages, the cost is linear in the number of messages that it shows.
     """
     window, runtime = conversation.window, conversation.runtime
-    tail = window if isinstance(window, BoundWindow) and window.reads_from_end else None
+    bound = window if isinstance(window, BoundWindow) else None
+    tail = bound if bound and bound.reads_from_end else None
     most = _TAIL
     while True:
         rows, tip, is_complete, epoch = yield from _active(conversation, None if tail is None else most)
         thread = decode_stored(rows, runtime.get(DecodedMessages).bodies(), runtime.parts.read)
+        if bound is not None and tail is None:
+            return ActiveThread(bound(thread), tip, epoch)  # Exactly what its options ask for.
+        # The window counts the messages that are shown.
+        thread = whole_exchanges(thread)
         if tail is None or is_complete:
-            return ActiveThread(thread if window is None else list(window(thread)), tip, epoch)
-        shown = tail.from_end(thread)
-        if shown is not None:
+            shown = thread if window is None else whole_exchanges(list(window(thread)))
             return ActiveThread(shown, tip, epoch)
+        if (newest := tail.from_end(thread)) is not None:
+            return ActiveThread(newest, tip, epoch)
         most *= _MORE
 
 

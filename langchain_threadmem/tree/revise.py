@@ -12,7 +12,7 @@ from langchain_threadmem.errors import InputError, InvalidGraphStateError
 from langchain_threadmem.messages.codec import encode
 from langchain_threadmem.messages.convert import MessageInput, messages_of
 from langchain_threadmem.messages.roles import OPENING
-from langchain_threadmem.messages.tool_pairs import calls_tools
+from langchain_threadmem.messages.tool_pairs import RESULT, calls_tools
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import append as writer
@@ -138,16 +138,26 @@ def place_turn(
 
 
 def checkout(conversation: Conversation, node_id: int) -> Flow[ConversationNode]:
-    """Make a node the tip of the active thread."""
+    """Make a node the tip of the active thread; for a tool call, or a result, the last result of the call."""
     tree = yield from tree_of(conversation)
 
     def write(conn: Conn) -> NodeRow:
         trees.lock(conn, tree)
         row = node_in(conn, tree, node_id)
+        while results := _results_below(conn, tree, row):
+            row = results[-1]
         trees.move_tip(conn, tree, row.key)
         return row
 
     return nodes_of([(yield from Sql(write, write=True))], conversation.runtime.parts.read)[0]
+
+
+def _results_below(conn: Conn, tree: int, row: NodeRow) -> list[NodeRow]:
+    """The tool results directly below a node, the newest last, after results that were superseded."""
+    below = nodes.children(conn, tree, [(row.key, row.seq)])
+    results = [child for child in below if child.role == RESULT]
+    results.sort(key=lambda child: (child.state == State.LIVE, child.seq))
+    return nodes.by_keys(conn, [child.key for child in results[-1:]])
 
 
 def _current(conn: Conn, tree: int, row: NodeRow) -> tuple[NodeRow, list[int]]:

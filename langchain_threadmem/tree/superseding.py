@@ -9,12 +9,14 @@ from typing import Any
 from sqlalchemy import BigInteger, Column, and_, bindparam, exists, select, update
 
 from langchain_threadmem.errors import PersistenceError
-from langchain_threadmem.messages.codec import UNREADABLE, decode_stored
+from langchain_threadmem.messages.codec import UNREADABLE, decode_stored, give_id, is_same_answer
+from langchain_threadmem.messages.ids import own_id
+from langchain_threadmem.messages.roles import ANSWERING
 from langchain_threadmem.storage import node_keys
 from langchain_threadmem.storage.schema import State, choice, embedding, node, segment, summary, tree, unit
 from langchain_threadmem.storage.statements import Conn, Statement, within
 from langchain_threadmem.tree import grafts, nodes, stale_marks, trees
-from langchain_threadmem.tree.append import Draft, NodeWriter, Written, append, conflict
+from langchain_threadmem.tree.append import Draft, NodeWriter, Written, append, conflict, question_of
 from langchain_threadmem.tree.nodes import NodeRow, Outline
 
 _SUPERSEDE = Statement(
@@ -106,11 +108,17 @@ def replace(
     """
     # A new version may have the same message id, and a message has at most one live node.
     supersede(conn, tree_id, replaced, None)
+    question = None if parent is None else question_of(conn, tree_id, nodes.by_seq(conn, tree_id, parent))
+    new = []
     for draft in drafts:
         stored = nodes.by_message(conn, tree_id, draft.id) if draft.given else None
         if stored is not None and stored.state == State.LIVE:
-            raise conflict(stored)
-    written = append(conn, tree_id, drafts, parent, fresh=True)
+            if question is None or draft.role not in ANSWERING or not is_same_answer(stored.body, draft.body):
+                raise conflict(stored)
+            draft = draft._replace(id=own_id(draft.id, question.message))
+            give_id(draft.message, draft.id)
+        new.append(draft)
+    written = append(conn, tree_id, new, parent, fresh=True)
     supersede(conn, tree_id, replaced, written.nodes[0].id)
     return written
 
@@ -194,7 +202,8 @@ def move(conn: Conn, tree_id: int, old: NodeRow, following: Iterable[Outline], p
         )
     head = trees.head(conn, tree_id)
     conn.run(_SUPERSEDE, json.dumps([old.key]), head.next_seq)
-    writer = NodeWriter(conn, tree_id, head)
+    trees.keep_use(conn, tree_id, head.used)
+    writer = NodeWriter(conn, tree_id, head._replace(used=None))  # A move is no use of the conversation.
     under, parent = writer.under(parent)
     key, seq = writer.add(under, parent, *old[3:7]), head.next_seq
     writer.flush()

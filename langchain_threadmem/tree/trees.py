@@ -139,6 +139,7 @@ _BEGIN_EPOCH = Statement(
     .values(version=tree.c.version + 1, epoch=tree.c.epoch + 1),
     "tree",
 )
+_NAME = Statement(select(tree.c.conversation).where(tree.c.id == bindparam("tree")), "tree")
 _LOCK = Statement(select(tree.c.id).where(tree.c.id == bindparam("tree")).with_for_update(), "tree")
 _LOCK_ALL = Statement(
     select(tree.c.id).where(within(tree.c.id, "trees")).order_by(tree.c.id).with_for_update(), "trees"
@@ -154,6 +155,11 @@ _LIST = Statement(
 def find(conn: Conn, owner: str, conversation: str, scope: str = "") -> int | None:
     """The id of a conversation's tree, or `None`."""
     return id_of_tree(conn, conn.all(_FIND, owner, conversation, scope))
+
+
+def conversation_of(conn: Conn, tree_id: int) -> str:
+    """The name of a tree's conversation."""
+    return str(conn.all(_NAME, tree_id)[0][0])
 
 
 def tree_query(owner: str, conversation: str) -> Query:
@@ -234,6 +240,7 @@ def find_or_create(conn: Conn, owner: str, conversation: str, now: float, scope:
 
 def _create(conn: Conn, owner: str, conversation: str, now: float, scope: str) -> int | None:
     """The id of a new tree, or `None` if the tree exists."""
+    encryption_keys.require(conn)
     used = 0.0 if scope == "" else None
     row = conn.one(_CREATE, owner, conversation, scope, now, conn.seal is not None, used)
     return None if row is None else int(row[0])
@@ -398,12 +405,14 @@ _EXACT = Statement(
     *("owner", "top", "since", "used", "tree", "most"),
 )
 _BOUNDS = Statement(
-    select(node_keys.newest(tree.c.id, "created"), tree.c.id).where(
+    select(node_keys.newest(tree.c.id, "created"), *tree.c["id", "used"]).where(
         *_OF_OWNER, _is_bound_in_sql, tree.c.used > bindparam("floor")
     ),
     *("owner", "top", "floor"),
 )
-_NAME = Statement(select(tree.c.conversation).where(tree.c.id == bindparam("tree")), "tree")
+_NEWEST_TIME = Statement(
+    select(node_keys.newest(tree.c.id, "created")).where(tree.c.id == bindparam("tree")), "tree"
+)
 _USE = Statement(
     update(tree).where(tree.c.id == bindparam("at")).values(used=bindparam("used")), *("used", "at")
 )
@@ -434,6 +443,22 @@ def used_after(used: float, created: float) -> float:
     return _bound(created) if abs(created - used) < STEP else created
 
 
+def time_of_use(used: float, created: float) -> float:
+    """The time of the newest message, in seconds since 1970.
+
+    Args:
+        used: The value of `tree.used`.
+        created: The time of the newest node, which is earlier if the node is a moved message.
+    """
+    return created if _is_bound(used) and used - STEP < created <= used else used
+
+
+def keep_use(conn: Conn, tree_id: int, used: float | None) -> None:
+    """Replace a bound in `tree.used` by the time of the newest message, before a message is moved."""
+    if used is not None and _is_bound(used):
+        use(conn, tree_id, time_of_use(used, conn.all(_NEWEST_TIME, tree_id)[0][0]))
+
+
 def use(conn: Conn, tree_id: int, used: float) -> None:
     """Store the value of `tree.used`."""
     conn.run(_USE, used, tree_id)
@@ -460,8 +485,9 @@ def latest_first(
         # At least `most` conversations have a message after the floor, so only such conversations are read.
         floor = -math.inf if last is None else last[0] - STEP
         rows = conn.all(_EXACT, owner, top, max(since, floor), *before, most)
-        for time, tree_id in conn.all(_BOUNDS, owner, top, floor):
-            if time is not None and time > floor and time >= since and (time, tree_id) < before:
+        for created, tree_id, used in conn.all(_BOUNDS, owner, top, floor):
+            time = -math.inf if created is None else time_of_use(used, created)
+            if time > floor and time >= since and (time, tree_id) < before:
                 rows.append((time, tree_id))
         rows = sorted(rows, reverse=True)[:most]
         yield [tree_id for _, tree_id in rows]
@@ -477,4 +503,4 @@ def latest_first(
 def latest(conn: Conn, owner: str) -> str | None:
     """The conversation of an owner with the latest message, or `None`."""
     first = next(filter(None, latest_first(conn, owner, most=1)), None)
-    return None if first is None else str(conn.all(_NAME, first[0])[0][0])
+    return None if first is None else conversation_of(conn, first[0])

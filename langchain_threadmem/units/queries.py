@@ -117,6 +117,13 @@ OWNED = and_(tree.c.owner.concat("") == bindparam("owner"), recallable)
 The condition uses no indexed column, because SQLite would read all nodes of the owner before the keys.
 """
 _BY_KEYS = Statement(_rows().where(within(node.c.key, "keys"), OWNED), "keys", "owner")
+_FORGOTTEN = Statement(
+    node_keys.keys_of(bindparam("tree"))
+    .with_only_columns(node.c.seq, unit.c.forgotten)
+    .join(unit, unit.c.key == node.c.key)
+    .where(unit.c.forgotten.is_not(None)),
+    "tree",
+)
 _CHILDREN = Statement(
     select(
         unit.c.parent,
@@ -179,6 +186,11 @@ _MESSAGE_NAMED = Statement(
     *("message", "owner", "session", "number"),
 )
 _PROTECT = insert_of(unit, "key", "never_delete", replace=True)
+
+
+def forgotten(conn: Conn, tree_id: int) -> dict[int, float]:
+    """The times of forgetting of the forgotten nodes of a tree, by number."""
+    return dict(conn.all(_FORGOTTEN, tree_id))
 
 
 def by_keys(conn: Conn, owner: str, keys: Iterable[int]) -> list[UnitRow]:

@@ -52,6 +52,7 @@ VALUES = {
     "reasoning": "It is about something else.",
     "title": "Bread",
     "summary": "It needs time.",
+    "path": "/",
 }
 
 
@@ -103,7 +104,7 @@ def run_blocks(
         source = block.source
         for url, real in replaced.items():
             source = source.replace(url, real)
-        code = compile("\n" * block.line + source, ROOT / page, "exec")
+        code = compile("\n" * block.line + source, ROOT / page, "exec", dont_inherit=True)
         if not block.runs:
             continue
         with warnings.catch_warnings(record=True):  # LangChain warns about deprecated classes.

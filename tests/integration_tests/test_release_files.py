@@ -11,6 +11,8 @@ import pytest
 import yaml
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
+from packaging.requirements import Requirement
+from packaging.version import Version
 
 import langchain_threadmem
 
@@ -32,6 +34,22 @@ def test_the_version_stands_in_one_place_and_the_changelog_begins_with_it() -> N
     newest = re.search(r"^## \[(.+?)\] - (unreleased|\d{4}-\d\d-\d\d)$", changelog, re.MULTILINE)
     assert newest
     assert newest[1] == langchain_threadmem.__version__
+
+
+def test_the_tests_of_the_lowest_versions_have_the_lower_bounds_of_the_project() -> None:
+    pinned = {
+        Requirement(line).name: Version(line.partition("==")[2])
+        for line in (ROOT / "constraints-lowest.txt").read_text(encoding="utf-8").splitlines()
+    }
+    extras = PROJECT["project"]["optional-dependencies"]
+    lists = [PROJECT["project"]["dependencies"], *(extras[name] for name in extras if name != "all")]
+    for requirement in (Requirement(line) for required in lists for line in required):
+        lowest = pinned[requirement.name]
+        assert lowest in requirement.specifier, requirement
+        if requirement.name.startswith(("lang", "chromadb", "sqlalchemy", "numpy")):
+            # Another package may need a newer patch. Of other packages, the extras need newer versions.
+            bounds = [Version(bound.version) for bound in requirement.specifier if bound.operator == ">="]
+            assert [lowest.release[:2]] == [bound.release[:2] for bound in bounds], requirement
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from conftest import StreamCipher
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
 from langchain_threadmem import ChatMemory, MemorySystem
 from langchain_threadmem.errors import InputError, NodeNotFoundError, SessionNotFoundError
@@ -281,3 +282,92 @@ def test_the_title_of_a_thread_is_encrypted(tmp_path: Path) -> None:
         memory.rename_thread(human.id, "Gallbladder")
         assert memory.list_threads()[0].title == "Gallbladder"
     assert b"Gallbladder" not in b"".join(file.read_bytes() for file in tmp_path.iterdir())
+
+
+def at(minute: int) -> datetime:
+    return datetime(2026, 5, 1, 12, minute, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("whole_seconds", [True, False], ids=["imported", "live"])
+@pytest.mark.parametrize("own_ids", [True, False], ids=["own ids", "new ids"])
+def test_a_moved_message_changes_no_count_no_preview_and_no_time(
+    system: MemorySystem, verbs: Wrap, whole_seconds: bool, own_ids: bool
+) -> None:
+    memory = system.conversation("moved")
+    texts = ["Where do figs grow?", "In the south.", "And bread?", "With flour."]
+    messages = [
+        kind(text, id=f"m{n}" if own_ids else None)
+        for n, (kind, text) in enumerate(zip([HumanMessage, AIMessage] * 2, texts, strict=True))
+    ]
+    memory.extend(messages, [at(n) for n in range(4)] if whole_seconds else None)
+    [before] = system.list_conversations()
+    system.conversation("other").extend(["Hello"], [at(2)] if whole_seconds else None)
+    order = ids(system.list_conversations())
+    for number in (3, 1):
+        memory.place(number, None if number == 3 else 4)
+        listed = verbs(system).list_conversations()
+        [after] = [one for one in listed if one.id == "moved"]
+        assert (after.messages, after.preview, after.updated) == (4, "With flour.", before.updated)
+        assert after.title == before.title
+        assert ids(listed) == order
+    [thread] = verbs(memory).list_threads()
+    assert (thread.messages, thread.preview) == (4, "With flour.")
+    assert thread.updated == max(node.timestamp for node in memory.history)
+    assert verbs(system).stats().messages == 5
+    assert "4 messages in 1 thread" in memory.export("html")
+
+
+def test_sorted_conversations_keep_their_place_in_the_list(system: MemorySystem, verbs: Wrap) -> None:
+    memory = system.conversation("sorted")
+    chat = [("How do I bake rye bread?", "With yeast."), ("Which wine goes with salmon?", "A Riesling.")] * 3
+    memory.extend(
+        [(role, text) for turn in chat for role, text in zip(("user", "ai"), turn, strict=True)],
+        [at(n) for n in range(12)],
+    )
+    system.conversation("later").extend(["Hello"], [at(20)])
+    before = system.list_conversations()
+    assert verbs(memory).sort()
+    assert verbs(system).list_conversations() == before
+    assert {one.messages for one in before} == {12, 1}
+
+
+def test_tools_and_system_messages_are_no_messages_of_a_list(system: MemorySystem, verbs: Wrap) -> None:
+    call = AIMessage("", tool_calls=[{"name": "look", "args": {}, "id": "c1"}])
+    memory = system.conversation("tools")
+    memory.extend(
+        [SystemMessage("Be brief."), HumanMessage("Look!"), call, ToolMessage("x", tool_call_id="c1")]
+    )
+    [listed] = verbs(system).list_conversations()
+    [thread] = verbs(memory).list_threads()
+    assert (listed.messages, listed.preview, thread.messages, thread.preview) == (2, "", 2, "")
+    memory.append(AIMessage("I saw it."))
+    [listed] = verbs(system).list_conversations()
+    assert (listed.messages, listed.preview) == (3, "I saw it.")
+    assert verbs(system).stats().messages == 3
+
+
+def test_the_title_is_that_of_the_current_version_of_the_first_message(
+    system: MemorySystem, verbs: Wrap
+) -> None:
+    memory = system.conversation("edited")
+    memory.append("Where do figs grow?", "In the south.")
+    memory.edit(1, "Where do olives grow?")
+    [listed] = verbs(system).list_conversations()
+    assert (listed.title, listed.messages) == ("Olives grow", 1)
+
+
+def test_an_older_database_gets_the_index_that_counts_messages(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with MemorySystem(path, embeddings=False) as system:
+        system.conversation("c").append("Hello", "Hi!")
+    with sqlite3.connect(path) as connection:
+        connection.execute("DROP INDEX threadmem_node_unsaid")
+        connection.execute("DELETE FROM threadmem_migration WHERE number > 7")
+    connection.close()
+    with MemorySystem(path, embeddings=False) as system:
+        assert system.list_conversations()[0].messages == 2
+    with sqlite3.connect(path) as connection:
+        assert connection.execute(
+            "SELECT 1 FROM sqlite_master WHERE name = 'threadmem_node_unsaid'"
+        ).fetchall()
+    connection.close()

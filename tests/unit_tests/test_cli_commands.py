@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import io
 import json
@@ -27,8 +26,7 @@ from langchain_core.language_models import FakeListChatModel
 from sqlalchemy.engine import make_url
 
 from langchain_threadmem import MemorySystem
-from langchain_threadmem.cli.arguments import Command
-from langchain_threadmem.cli.main import main, make_parser
+from langchain_threadmem.cli.main import PROGRAM, main
 from langchain_threadmem.engine.flow import arun
 from langchain_threadmem.engine.flow import run as run_flow
 from langchain_threadmem.index.vector_index import Found
@@ -45,11 +43,8 @@ SERVING = ("demo", "mcp", "completion", "secure", "view")
 """Commands without `--json`."""
 
 
-def commands() -> dict[str, Command]:
-    [found] = [
-        action.choices for action in make_parser()._actions if isinstance(action, argparse._SubParsersAction)
-    ]
-    return dict(found)
+COMMANDS = PROGRAM.commands
+ROOT = Path(__file__).parents[2]
 
 
 def chat(url: str, owner: str = "user") -> str:
@@ -201,6 +196,31 @@ def test_forget_with_purge_removes_a_message_from_history(run: Run, url: str, ow
     assert (forgotten["units"], forgotten["left"], forgotten["purged"]) == (1, 7, True)
     with MemorySystem(url, owner=owner, embeddings=False) as system:
         assert "And if the CSV file" not in system.conversation("monday").export("json")
+
+
+def test_forget_without_a_share_asks_first(
+    database: str, capsys: pytest.CaptureFixture[str], answer: Callable[[str], None]
+) -> None:
+    assert main(["forget"]) == 2
+    error = capsys.readouterr().err
+    assert "Forget 10 % of the memory of 'user'?" in error
+    assert "--share, --max-units or --message" in error
+    answer("n\n")
+    assert main(["forget"]) == 1
+    assert "[y/N]" in capsys.readouterr().err
+    assert main(["show", "monday", "--json"]) == 0
+    assert [one["forgotten"] for one in json.loads(capsys.readouterr().out)] == [None] * 6
+    answer("y\n")
+    assert main(["forget"]) == 0
+    assert capsys.readouterr().out == "1 unit forgotten, 7 left\n"
+    assert main(["forget", "--max-units", "100"]) == 0
+
+
+def test_show_marks_what_is_forgotten(run: Run) -> None:
+    run("forget", "--conversation", "monday", "--message", "3")
+    assert "(forgotten) 3 User: Which wine goes with salmon?" in run("show", "monday")
+    shown = json.loads(run("show", "monday", "--json"))
+    assert [one["id"] for one in shown if one["forgotten"]] == [3]
 
 
 def test_erase_prints_a_receipt_that_names_the_owner(run: Run, url: str, owner: str) -> None:
@@ -481,48 +501,173 @@ def test_the_completion_of_bash_completes_commands_and_options(capsys: pytest.Ca
     assert main(["completion", "bash"]) == 0
     Path("threadmem.bash").write_text(capsys.readouterr().out)
 
+    program = Path("threadmem")
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m langchain_threadmem "$@"\n')
+    program.chmod(0o755)
+
     def completed(*typed: str) -> list[str]:
-        words = " ".join(typed)
         script = (
-            f"source ./threadmem.bash; COMP_WORDS=({words}); COMP_CWORD={len(typed) - 1}; "
-            "_shtab_threadmem threadmem '' ''; echo ${COMPREPLY[@]}"
+            f"source ./threadmem.bash; COMP_WORDS=({' '.join(typed)}); COMP_CWORD={len(typed) - 1}; "
+            "_threadmem_completion ./threadmem; echo ${COMPREPLY[@]}"
         )
-        done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            ["bash", "-c", script],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+        )
+        assert done.stderr == ""
         return done.stdout.split()
 
     assert completed("threadmem", "sea") == ["search"]
     assert completed("threadmem", "place", "--th") == ["--thread"]
 
 
-def test_the_completion_of_zsh_names_each_command(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["completion", "zsh"]) == 0
-    script = capsys.readouterr().out
-    assert script.startswith("#compdef threadmem")
-    assert [name for name in commands() if f"\n    {name}:'" not in script] == []
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_the_completion_of_other_shells_names_each_command(
+    shell: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main(["completion", shell]) == 0
+    assert f"_THREADMEM_COMPLETE={shell}_complete" in capsys.readouterr().out
+    monkeypatch.setenv("_THREADMEM_COMPLETE", f"{shell}_complete")
+    monkeypatch.setenv("COMP_WORDS", "threadmem ")
+    monkeypatch.setenv("COMP_CWORD", "" if shell == "fish" else "1")
+    assert main([]) == 0
+    said = capsys.readouterr().out
+    assert [name for name in COMMANDS if name not in said] == []
+
+
+# owners and conversations
+
+
+def test_a_command_takes_the_only_owner(capsys: pytest.CaptureFixture[str]) -> None:
+    chat("memory.db", "ada")
+    for command in (["stats"], ["verify"], ["repair"], ["reindex"], ["list"], ["show", "monday"]):
+        assert main(command) == 0
+    assert "data of 'ada'" in capsys.readouterr().out
+    assert main(["erase", "tuesday", "--yes"]) == 0
+    assert "of 'ada'" in capsys.readouterr().out
+
+
+def test_of_several_owners_one_is_chosen_or_all(capsys: pytest.CaptureFixture[str]) -> None:
+    for owner in ("ada", "user"):
+        chat("memory.db", owner)
+    for command in ("stats", "verify", "repair", "reindex"):
+        assert main([command]) == 2
+        error = capsys.readouterr().err
+        assert "'ada', 'user'" in error
+        assert "--everybody" in error
+        assert main([command, "--everybody"]) == 0
+        out = capsys.readouterr().out
+        assert "ada" in out
+        assert "user" in out
+        assert main([command, "--everybody", "--json"]) == 0
+        assert [each["owner"] for each in json.loads(capsys.readouterr().out)] == ["ada", "user"]
+        assert main([command, "--owner", "ada", "--json"]) == 0
+        assert "everybody" not in capsys.readouterr().out
+        assert main([command, "--owner", "ada", "--everybody"]) == 2
+        assert "'ada'" in capsys.readouterr().err
+    assert main(["list"]) == 0  # Of the owner "user".
+
+
+def test_repair_of_everybody_copies_the_database_once(capsys: pytest.CaptureFixture[str]) -> None:
+    for owner in ("ada", "user"):
+        chat("memory.db", owner)
+        assert main(["search", "csv", "--words", "--owner", owner]) == 0
+    damage("memory.db", "UPDATE threadmem_gist SET terms = 'nonsense' WHERE terms LIKE '%csv%'")
+    capsys.readouterr()
+    assert main(["repair", "--everybody", "--json"]) == 0
+    repaired = json.loads(capsys.readouterr().out)
+    # The first repair rebuilds the words of all owners.
+    assert [each["repairs"] for each in repaired] == [["the index of words was rebuilt"], []]
+    assert [each["ok"] for each in repaired] == [True, True]
+    assert len(list(Path.cwd().glob("*.bak"))) == 1
+
+
+def test_the_owners_of_a_database_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    for owner in ("ada", "user"):
+        chat("memory.db", owner)
+    assert main(["owners"]) == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert rows == [["owner", "conversations", "messages"], ["ada", "2", "8"], ["user", "2", "8"]]
+    assert main(["owners", "memory.db", "--json"]) == 0
+    [ada, _] = json.loads(capsys.readouterr().out)
+    assert ada == {"owner": "ada", "conversations": 2, "messages": 8}
+
+
+@pytest.mark.parametrize("name", ["mon", "My Week", "my week"])
+def test_a_unique_beginning_or_a_title_names_a_conversation(
+    database: str, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    with MemorySystem(database, embeddings=False) as system:
+        system.update_conversation("monday", title="My week")
+    assert main(["show", name, "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)) == 6
+    assert main(["export", name]) == 0
+    assert json.loads(capsys.readouterr().out)["metadata"]["conversation_id"] == "monday"
+    assert main(["place", name, "3", "--parent", "2", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["conversation"] == "monday"
+    for command in (["erase", name], ["forget", "--message", "3", "--purge", "--conversation", name]):
+        assert main([*command, "--yes"]) == 2
+        assert f"no conversation {name!r}" in capsys.readouterr().err
+
+
+def test_a_name_of_several_conversations_is_refused(
+    database: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with MemorySystem(database, embeddings=False) as system:
+        system.conversation("monday evening").append("Hello", "Hi!")
+    assert main(["show", "mon"]) == 2
+    assert "'mon' names 'monday', 'monday evening'; write more of the id" in capsys.readouterr().err
+    assert main(["show", "monday", "--json"]) == 0
+
+
+def test_a_narrow_terminal_cuts_no_id(
+    database: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "30")
+    name = "0b7e0f5c-6a53-4c1e-9f9e-0d7a52b1c3aa"
+    with MemorySystem(database, embeddings=False) as system:
+        system.conversation(name).append("Hello", "Hi!")
+    for command in (["list"], ["show"]):
+        assert main(command) == 0
+        assert name in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("conversation", [["monday"], []])
+def test_a_suffix_of_no_format_is_refused(
+    database: str, capsys: pytest.CaptureFixture[str], conversation: list[str]
+) -> None:
+    assert main(["export", *conversation, "--out", "chat.pdf"]) == 2
+    error = capsys.readouterr().err
+    assert "'chat.pdf'" in error
+    assert ".json, .jsonl, .md, .txt, .mmd, .graphml, .html, .svg" in error
+    assert not Path("chat.pdf").exists()
+    assert main(["export", "monday", "--out", "chat.text", "--format", "text"]) == 0
 
 
 # rules of all commands
 
 
-@pytest.mark.parametrize("name", commands())
+@pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_has_examples_that_it_understands(name: str) -> None:
-    command = commands()[name]
-    lines = str(command.epilog).splitlines()[1:]
+    lines = str(COMMANDS[name].epilog).splitlines()[2:]
     assert lines
     for line in lines:
         words = shlex.split(line.partition(" > ")[0])
         assert words[:2] == ["threadmem", name]
-        make_parser().parse_args(words[1:])
+        COMMANDS[name].make_context(name, words[2:])
 
 
 def test_commands_name_database_and_owner_in_the_same_way() -> None:
     without = {
-        name: {"--db", "--owner", "--json"} - set(command._option_string_actions)
-        for name, command in commands().items()
+        name: {"--db", "--owner", "--json"} - {word for option in command.params for word in option.opts}
+        for name, command in COMMANDS.items()
     }
     assert {name for name, missing in without.items() if "--json" in missing} <= {*SERVING, "export"}
     assert {name for name, missing in without.items() if "--owner" in missing} == {
-        *("backup", "completion", "secure")
+        *("backup", "completion", "owners", "secure")
     }
     assert {name for name, missing in without.items() if "--db" in missing} == {
         *("completion", "convert", "import-checkpoints")
@@ -656,7 +801,6 @@ def test_a_name_that_the_system_refuses_is_one_line(capsys: pytest.CaptureFixtur
 
 
 def test_a_pipe_that_is_closed_is_no_error() -> None:
-    root = Path(__file__).parents[2]
     done = subprocess.run(
         [
             "bash",
@@ -665,7 +809,7 @@ def test_a_pipe_that_is_closed_is_no_error() -> None:
         ],
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(root)},
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
         check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
@@ -679,6 +823,6 @@ def test_the_help_explains_the_exit_codes(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_the_page_of_the_command_line_shows_each_command() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
-    assert [name for name in commands() if f"`threadmem {name}`" not in page] == []
-    assert [name for name in commands() if f"\nthreadmem {name}" not in page] == []
+    page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    assert [name for name in COMMANDS if f"`threadmem {name}`" not in page] == []
+    assert [name for name in COMMANDS if f"\nthreadmem {name}" not in page] == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import shutil
 import sqlite3
 import threading
 import time
@@ -514,6 +515,38 @@ def test_each_memory_in_memory_is_its_own() -> None:
     with MemorySystem(embeddings=False) as first, MemorySystem(embeddings=False) as second:
         first.conversation("c").append("q", "a")
         assert second.conversations() == []
+
+
+@pytest.mark.parametrize("log", [None, b""], ids=["closed", "empty log"])
+def test_a_file_on_a_full_disk_is_read_without_files_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: bytes | None
+) -> None:
+    path = tmp_path / "memory.db"
+    with MemorySystem(path, embeddings=False) as system:
+        system.conversation("c").append("q", "a")
+    if log is not None:
+        path.with_name("memory.db-wal").write_bytes(log)
+    before = sorted(tmp_path.iterdir())
+    usage = shutil.disk_usage(tmp_path)._replace(free=0)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+    with MemorySystem(path, read_only=True) as system:
+        assert len(system.conversation("c").messages) == 2
+        assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_full_disk_is_named(tmp_path: Path) -> None:
+    error = sqlite.translated(sqlite3.OperationalError("disk I/O error"), "'memory.db'")
+    assert "free up space" in str(error)
+
+
+def test_only_a_memory_that_was_opened_read_only_names_the_option(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    MemorySystem(path, embeddings=False).close()
+    with (
+        MemorySystem(path, read_only=True) as system,
+        pytest.raises(PersistenceError, match="open it without read_only=True"),
+    ):
+        system.conversation("c").append("q", "a")
 
 
 def test_a_read_that_writes_is_refused(tmp_path: Path) -> None:

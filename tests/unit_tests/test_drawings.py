@@ -434,7 +434,7 @@ def test_page_lists_threads_by_last_use_with_title_and_length() -> None:
 def test_a_system_message_alone_is_no_thread_of_a_page() -> None:
     page = to_html([say(1, SystemMessage("Be brief")), say(2, "Hello")])
     assert [link["data-tip"] for link in links_of(page)] == ["2"]
-    assert "2 messages in 1 thread<" in page
+    assert "1 message in 1 thread<" in page
 
 
 def test_page_names_a_thread_by_its_given_title_or_by_the_summary_of_its_first_message() -> None:

@@ -10,6 +10,7 @@ from uuid import uuid4
 
 import pytest
 from conftest import StreamCipher, WordEmbeddings, size_of
+from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.graph import START, MessagesState, StateGraph
@@ -19,14 +20,17 @@ from langchain_threadmem import (
     MemorySystem,
     MessageSummary,
     MessageWindowChatMemory,
+    ThreadMemChatMessageHistory,
     ThreadMemMiddleware,
     ThreadMemSaver,
     ThreadMemStore,
     create_threaded_chat,
     select_thread_node,
 )
+from langchain_threadmem.engine.flow import run
 from langchain_threadmem.errors import DriverError, EncryptionError, InputError
 from langchain_threadmem.messages.codec import UNREADABLE
+from langchain_threadmem.removal.forget import forget_message
 from langchain_threadmem.storage.schema import metadata
 from langchain_threadmem.storage.statements import Statement
 
@@ -164,14 +168,17 @@ def test_revisions_and_summaries_are_encrypted_too(sealed: MemorySystem, secret:
 
 def test_a_chat_memory_is_encrypted_too(sealed: MemorySystem, secret: str, url: str) -> None:
     said = [HumanMessage(secret), AIMessage("noted", id="a1")]
+    with MemorySystem(url, owner=sealed.owner, embeddings=False) as plain:
+        MessageWindowChatMemory(9, id="b", store=plain).add("a heron")
     memory = MessageWindowChatMemory(9, id="a", store=sealed)
     memory.add(*said)
     assert secret not in stored(sealed)
     assert memory.messages == said
-    with MemorySystem(url, owner=sealed.owner, embeddings=False) as plain:
-        with pytest.raises(EncryptionError, match="chat memory 'a' is encrypted"):
-            _ = MessageWindowChatMemory(9, id="a", store=plain).messages
-        MessageWindowChatMemory(9, id="b", store=plain).add(*said)
+    with (
+        MemorySystem(url, owner=sealed.owner, embeddings=False) as plain,
+        pytest.raises(EncryptionError, match="chat memory 'a' is encrypted"),
+    ):
+        _ = MessageWindowChatMemory(9, id="a", store=plain).messages
     with pytest.raises(EncryptionError, match="not encrypted, but this memory is"):
         MessageWindowChatMemory(9, id="b", store=sealed).add("more")
 
@@ -191,6 +198,8 @@ def test_the_title_that_a_model_gives_a_thread_is_encrypted(sealed: MemorySystem
 
 
 def test_items_of_a_store_are_encrypted_too(sealed: MemorySystem, secret: str, url: str) -> None:
+    with MemorySystem(url, owner=sealed.owner, embeddings=False) as plain:
+        ThreadMemStore(plain).put(("fish",), "black", {})
     store = ThreadMemStore(sealed, index={"embed": WordEmbeddings(), "dims": 64})
     store.put(("birds",), "grey", {"text": secret})
     store.put(("birds",), "white", {"text": "a swan"})
@@ -200,12 +209,13 @@ def test_items_of_a_store_are_encrypted_too(sealed: MemorySystem, secret: str, u
     assert found.value == {"text": secret}
     assert [item.key for item in store.search(("birds",), filter={"text": secret})] == ["grey"]
     assert [item.key for item in store.search(("birds",), query="a swan")] == ["white", "grey"]
-    with MemorySystem(url, owner=sealed.owner, embeddings=False) as plain:
-        with pytest.raises(EncryptionError, match="is encrypted; open the memory with the cipher"):
-            ThreadMemStore(plain).get(("birds",), "grey")
-        ThreadMemStore(plain).put(("birds",), "black", {})
+    with (
+        MemorySystem(url, owner=sealed.owner, embeddings=False) as plain,
+        pytest.raises(EncryptionError, match="is encrypted; open the memory with the cipher"),
+    ):
+        ThreadMemStore(plain).get(("birds",), "grey")
     with pytest.raises(EncryptionError, match="not encrypted, but this memory is"):
-        store.get(("birds",), "black")
+        store.get(("fish",), "black")
 
 
 def test_an_item_with_the_value_of_another_is_refused(sealed: MemorySystem) -> None:
@@ -254,8 +264,6 @@ def test_without_the_key_an_encrypted_conversation_is_neither_read_nor_written(
                 call()
         with pytest.raises(EncryptionError, match="is encrypted"):
             ask(chat(ThreadMemSaver(other)), "x")
-        other.conversation("u").append("a heron")
-        assert [hit.conversation_id for hit in memory.recall("heron", scope="owner")] == ["u"]
         assert "is encrypted" in other.verify().problems[0]
     assert said(sealed.conversation("t")) == ["a heron", "grey"]
 
@@ -274,11 +282,11 @@ def test_without_the_key_a_search_in_all_conversations_that_finds_nothing_names_
 ) -> None:
     sealed.conversation("t").append("a heron", "grey")
     sealed.summarize_session("t")
-    with MemorySystem(url, owner=sealed.owner, embeddings=False) as other:
-        with pytest.raises(EncryptionError, match=r"encrypted.*cipher="):
-            search(other)
-        other.conversation("plain").append("a heron and a stork", "white")
-        assert other.conversation("plain").recall("stork", scope="owner")
+    with (
+        MemorySystem(url, owner=sealed.owner, embeddings=False) as other,
+        pytest.raises(EncryptionError, match=r"encrypted.*cipher="),
+    ):
+        search(other)
 
 
 def test_without_the_key_a_conversation_is_listed_by_its_name(sealed: MemorySystem, url: str) -> None:
@@ -295,7 +303,8 @@ def encrypted(url: str, owner: str, key: bytes = b"key") -> MemorySystem:
 def written(request: pytest.FixtureRequest, url: str, owner: str) -> str:
     """A database with content that was written with a key."""
     with encrypted(url, owner) as system:
-        system.conversation("t").append("a heron", "grey")
+        config = {**config_of(), "metadata": {"run_id": "run of t"}}
+        chat(ThreadMemSaver(system)).invoke({"messages": [HumanMessage("a heron")]}, config)
         if request.param == "before proofs were kept":
             change(system, "DELETE FROM threadmem_key WHERE owner = %s", owner)
     return url
@@ -305,7 +314,7 @@ def test_another_key_is_refused_when_it_is_given(written: str, owner: str) -> No
     with pytest.raises(EncryptionError, match=f"memory of '{owner}' was written with another key"):
         encrypted(written, owner, b"other")
     with encrypted(written, owner) as system:
-        assert said(system.conversation("t")) == ["a heron", "grey"]
+        assert said(system.conversation("t")) == ["a heron", "about a heron"]
 
 
 def test_a_saver_with_another_key_than_was_written_with_is_refused(written: str, owner: str) -> None:
@@ -388,6 +397,70 @@ def test_each_owner_has_a_key_of_their_own(url: str, owner: str) -> None:
             with encrypted(url, f"{owner} {key!r}", key) as system:
                 system.conversation("t").append("a heron")
                 assert len(system.conversation("t").messages) == n + 1
+
+
+REFUSED: dict[str, Callable[[MemorySystem], Any]] = {
+    "append": lambda system: system.conversation("new").append("a stork"),
+    "extend": lambda system: system.conversation("new").extend(["a stork"]),
+    "add_memory": lambda system: system.add_memory("a stork"),
+    "history": lambda system: ThreadMemChatMessageHistory("new", system).add_messages(
+        [HumanMessage("a stork")]
+    ),
+    "saver": lambda system: ask(chat(ThreadMemSaver(system)), "a stork", "new"),
+    "node": lambda system: create_threaded_chat(FakeListChatModel(responses=["x"]), system).invoke(
+        {"messages": [("user", "a stork")]}, {"configurable": {"thread_id": "new"}}
+    ),
+    "store": lambda system: ThreadMemStore(system).put(("birds",), "stork", {"is": "white"}),
+    "window": lambda system: MessageWindowChatMemory(9, id="new", store=system).add("a stork"),
+    "forget": lambda system: system.forget(0.5),
+    "forget a message": lambda system: run(
+        forget_message(system.conversation("t")._conversation, 1, purge=False), system.runtime
+    ),
+    "summarize": lambda system: system.summarize_session("t"),
+    "summarize all": lambda system: system.summarize_long_term_memory(),
+    "title": lambda system: system.update_conversation("t", title="Stork"),
+    "rename": lambda system: system.conversation("t").rename_thread(1, "Stork"),
+    "edit": lambda system: system.conversation("t").edit(1, "a stork"),
+    "place": lambda system: system.conversation("t").place(1, None),
+    "copy": lambda system: ThreadMemSaver(system).copy_thread("t", "new"),
+    "import": lambda system: system.import_file("chats.jsonl"),
+    "delete a run": lambda system: ThreadMemSaver(system).delete_for_runs(["run of t"]),
+}
+
+
+@pytest.mark.parametrize("verb", REFUSED)
+def test_without_the_key_no_verb_writes_or_forgets_anything(
+    written: str, owner: str, verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("chats.jsonl").write_text('{"role": "user", "content": "a stork"}\n')
+    with MemorySystem(written, owner=owner, embeddings=False) as system:
+        before = stored(system)
+        with pytest.raises(EncryptionError, match=r"encrypted.*cipher"):
+            REFUSED[verb](system)
+        assert stored(system) == before
+
+
+@pytest.mark.parametrize(
+    "delete",
+    [
+        lambda system: system.conversation("t").reset(),
+        lambda system: ThreadMemSaver(system).delete_thread("t"),
+        lambda system: system.erase(conversation="t"),
+        lambda system: system.erase(),
+    ],
+    ids=["reset", "thread", "conversation", "all"],
+)
+def test_without_the_key_data_can_be_deleted(
+    url: str, owner: str, delete: Callable[[MemorySystem], Any]
+) -> None:
+    with encrypted(url, owner) as system:
+        system.conversation("t").append("a heron", "grey")
+        system.conversation("u").append("an egret", "white")
+        system.summarize_session("t")
+    with MemorySystem(url, owner=owner, embeddings=False) as system:
+        delete(system)
+        assert bodies(system) == []
 
 
 def test_who_erases_everything_may_begin_with_another_key(written: str, owner: str) -> None:

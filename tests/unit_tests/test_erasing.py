@@ -33,6 +33,7 @@ from langchain_threadmem.errors import (
     InvalidGraphStateError,
     PersistenceError,
     SessionNotFoundError,
+    UnitNotFoundError,
 )
 from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.removal.tables import TABLES as MEMORY_TABLES
@@ -539,9 +540,11 @@ def test_purged_units_leave_history_too(filled: MemorySystem, verbs: Wrap) -> No
     filled.query("time", filters={"id": {"$in": kept}}, search_range=ANY)
     done = verbs(filled).forget(0.5, purge=True)
     assert (done.units, done.purged) == (3, True)
-    assert "threadmem_node" in holding(filled)  # A summary quotes it still, and says that it is stale.
-    assert filled.unit("private").stale
+    assert holding(filled) == []
+    with pytest.raises(UnitNotFoundError):
+        filled.unit("private")
     filled.summarize_long_term_memory()
+    assert filled.unit("private").children_ids == (kept[0],)
     assert holding(filled) == []
     [left] = filled.conversation("private").history
     assert (left.id, left.parent_id, left.state, left.message.content) == (4, None, State.LIVE, "Any time.")

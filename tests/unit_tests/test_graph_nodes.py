@@ -433,9 +433,11 @@ def test_a_node_has_no_option_with_a_misspelled_name(system: MemorySystem) -> No
         select_thread_node(system, **options)
 
 
-def test_a_message_without_an_id_is_refused(system: MemorySystem) -> None:
-    with pytest.raises(InputError, match="reducer add_messages"):
-        select_thread_node(system).invoke({"messages": [HumanMessage("tea")]}, CONFIG)
+def test_a_message_without_an_id_gets_the_same_id_in_each_run(system: MemorySystem) -> None:
+    node = select_thread_node(system)
+    runs = [node.invoke({"messages": [HumanMessage("tea")]}, CONFIG)["active_thread"] for _ in range(2)]
+    assert runs[0]["message_id"] == runs[1]["message_id"]
+    assert texts(system.conversation("talk")) == [["tea"]]
 
 
 def test_a_state_without_messages_is_refused(system: MemorySystem) -> None:

@@ -87,7 +87,7 @@ def forests(draw: st.DrawFn, message: st.SearchStrategy[BaseMessage] = messages)
             draw(message),
             draw(st.sampled_from([None, *ids[:n]])),
             draw(st.none() | st.builds(MessageSummary, title=st.text(), summary=st.text())),
-            draw(st.datetimes(timezones=zones)),
+            draw(st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30), timezones=zones)),
             draw(st.sampled_from([State.LIVE, State.SUPERSEDED, State.ASIDE])),
             draw(st.none() | st.integers(1, 99)),
         )

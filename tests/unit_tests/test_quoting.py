@@ -126,6 +126,8 @@ def test_a_window_splits_no_tool_exchange() -> None:
         )
 
 
-def test_a_call_that_was_never_answered_is_not_shown() -> None:
+def test_a_call_of_an_earlier_turn_that_was_never_answered_has_a_made_up_result() -> None:
     call = AIMessage("", tool_calls=[{"name": "add", "args": {}, "id": "c1"}])
-    assert whole_exchanges([HumanMessage("one"), call]) == [HumanMessage("one")]
+    view = shown([HumanMessage("one"), call], [HumanMessage("two")])
+    assert [message.type for message in view] == ["human", "ai", "tool", "human"]
+    assert is_made_up(view[2])

@@ -117,8 +117,8 @@ def test_a_message_that_is_stored_already_does_not_take_the_key_of_a_new_one(
 ) -> None:
     memory = verbs(system.conversation("c"))
     memory.extend([HumanMessage("q", id="q"), AIMessage("a", id="a")])
-    nodes = memory.extend([("user", "new"), AIMessage("a", id="a"), ("user", "sibling")])
-    assert [(node.id, node.parent_id) for node in nodes] == [(3, 2), (2, 1), (4, 2)]
+    nodes = memory.extend([("user", "new"), HumanMessage("q", id="q"), ("user", "sibling")])
+    assert [(node.id, node.parent_id) for node in nodes] == [(3, 2), (1, None), (4, 1)]
     assert memory.verify().ok
 
 

@@ -9,14 +9,24 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conftest import StreamCipher, WordEmbeddings
+from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
 from langchain_threadmem import (
     ChatMemory,
+    ExtractiveSummarizer,
     LinearNodeSelector,
     MemorySystem,
+    MessageWindow,
     NodeSelector,
     SemanticNodeSelector,
+    ThreadMemChatMessageHistory,
+    ThreadMemMiddleware,
+    ThreadMemStore,
+    TokenWindow,
+    create_threaded_chat,
+    select_thread_node,
 )
 from langchain_threadmem.errors import (
     DriverError,
@@ -156,9 +166,7 @@ def test_an_awaited_selector_may_look_at_the_tree_too(system: MemorySystem) -> N
     assert asyncio.run(talk()) == 4
 
 
-def test_open_tool_calls_questions_and_superseded_answers_are_no_turn_ends(
-    system: MemorySystem, verbs: Wrap
-) -> None:
+def test_turn_ends_are_answers_and_questions_without_an_answer(system: MemorySystem, verbs: Wrap) -> None:
     seen: list[list[int]] = []
 
     def look(tree: Any, message: Any) -> int | None:
@@ -171,7 +179,7 @@ def test_open_tool_calls_questions_and_superseded_answers_are_no_turn_ends(
     verb.append("q", "a")
     verb.regenerate(5, "better")
     verb.append("next")
-    assert seen[-1] == [6]
+    assert seen[-1] == [1, 3, 6]
 
 
 def wrong(tree: Any, message: Any) -> int | None:
@@ -324,3 +332,60 @@ def test_a_turn_placed_below_a_later_turn_does_not_stop_the_selection(
     memory.place(1, car[1].id)
     memory.append("How long does the dough of the bread rest?", "Twelve hours.")
     assert memory.append("Is the belt of the car expensive?")[0].placement.reason
+
+
+def test_probabilities_without_a_reason_are_kept_and_used(system: MemorySystem, verbs: Wrap) -> None:
+    def torn(tree: Any, message: Any) -> int | None:
+        ends = [end.id for end in tree.turn_ends()]
+        if len(ends) < 2:
+            return None
+        tree.chances = [(ends[0], 0.6), (ends[1], 0.4)]
+        return ends[0]
+
+    verb = verbs(system.conversation("talk", node_selector=torn))
+    verb.append("a", "A")
+    verb.append("b", "B")
+    [node] = verb.append("c")
+    assert node.placement is not None
+    assert (node.placement.reason, node.placement.chances) == ("continues node 2", ((2, 0.6), (4, 0.4)))
+    assert [message.content for message in verb.messages()] == ["a", "A", "b", "B", "c"]
+    assert [doubt.node.id for doubt in verb.doubtful()] == [5]
+
+
+def test_a_class_instead_of_an_object_is_refused() -> None:
+    selector: Any = SemanticNodeSelector
+    window: Any = MessageWindow
+    summarizer: Any = ExtractiveSummarizer
+    embeddings: Any = WordEmbeddings
+    model: Any = FakeListChatModel
+    owner: Any = MemorySystem
+    cipher: Any = StreamCipher
+    talks = FakeListChatModel(responses=[""])
+    with MemorySystem(embeddings=False) as system:
+        calls: list[Callable[[], Any]] = [
+            lambda: ChatMemory(node_selector=selector),
+            lambda: ChatMemory(summarizer=summarizer),
+            lambda: ChatMemory(window=window),
+            lambda: ChatMemory(embeddings=embeddings),
+            lambda: ChatMemory(system=owner),
+            lambda: ChatMemory.threaded(model),
+            lambda: MemorySystem(summarizer=summarizer),
+            lambda: MemorySystem(token_counter=model),
+            lambda: MemorySystem(cipher=cipher),
+            lambda: MemorySystem(embeddings=embeddings),
+            lambda: MemorySystem(vectors=cipher),
+            lambda: SemanticNodeSelector(embeddings),
+            lambda: TokenWindow(10, model),
+            lambda: system.conversation("c", node_selector=selector),
+            lambda: select_thread_node(system, selector),
+            lambda: select_thread_node(system, window=window),
+            lambda: create_threaded_chat(talks, system, selector=selector),
+            lambda: create_threaded_chat(model, system),
+            lambda: ThreadMemMiddleware(system, selector=selector),
+            lambda: ThreadMemMiddleware(system, window=window),
+            lambda: ThreadMemChatMessageHistory("c", system, node_selector=selector),
+            lambda: ThreadMemStore(system, index={"embed": embeddings, "dims": 64}),
+        ]
+        for call in calls:
+            with pytest.raises(InputError, match="class"):
+                call()

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
@@ -16,7 +17,7 @@ from langchain_threadmem.messages.roles import is_answer
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.threads.tree_view import turns
 from langchain_threadmem.threads.turn_ends import TurnIndex
-from langchain_threadmem.tree.node import ConversationNode
+from langchain_threadmem.tree.node import ConversationNode, Placement
 
 CALL = {"name": "f", "args": {}, "id": "c1", "type": "tool_call"}
 
@@ -40,10 +41,21 @@ def test_the_answer_ends_the_turn() -> None:
     ]
 
 
-def test_a_tool_call_and_its_result_are_inside_the_turn() -> None:
+def test_a_turn_without_an_answer_ends_in_its_question_or_in_the_last_result() -> None:
     tool = [HumanMessage("q"), AIMessage("", tool_calls=[CALL]), ToolMessage("r", tool_call_id="c1")]
-    assert ends(chain(*tool)) == []
+    assert [ends(chain(*tool[:size])) for size in (1, 2, 3)] == [[1], [1], [3]]
     assert ends(chain(*tool, AIMessage("done"))) == [4]
+
+
+def test_an_open_turn_knows_its_calls_and_has_no_answer() -> None:
+    call = AIMessage("Let me see", tool_calls=[{"name": "fly", "args": {"to": "Oslo"}, "id": "c1"}])
+    nodes = chain(HumanMessage("q"), call, ToolMessage("full", tool_call_id="c1"))
+    index = TurnIndex()
+    described = []
+    for node in nodes:
+        index.add([node])
+        described += [(end.id, end.is_open, end.answer, end.calls, end.answer_id) for end in index.ends()]
+    assert described == [(1, True, "", "", 0), (1, True, "", "Oslo", 0), (3, True, "", "Oslo\nfull", 0)]
 
 
 def test_a_turn_of_two_answers_ends_in_the_last() -> None:
@@ -57,13 +69,48 @@ def test_a_superseded_answer_is_no_end() -> None:
     assert ends(nodes) == [3]
 
 
-def test_a_question_without_an_answer_has_no_end_but_remembers_the_one_before() -> None:
+def test_a_question_without_an_answer_is_continued_by_the_next() -> None:
     nodes = chain(
         HumanMessage("q1"), AIMessage("a1"), HumanMessage("q2"), HumanMessage("q3"), AIMessage("a3")
     )
     index = TurnIndex()
     index.add(nodes)
-    assert [(end.id, end.previous) for end in index.ends()] == [(2, None), (5, 2)]
+    assert [(end.id, end.previous, end.is_open) for end in index.ends()] == [
+        (2, None, False),
+        (3, 2, True),
+        (5, 3, False),
+    ]
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_an_answer_that_comes_late_ends_the_turn_that_another_turn_continues(at_once: bool) -> None:
+    before = [
+        *chain(HumanMessage("q"), AIMessage("", tool_calls=[CALL])),
+        ConversationNode(3, HumanMessage("r"), 1),
+        ConversationNode(4, AIMessage("b"), 3),
+    ]
+    chances = ((1, 0.9), (None, 0.1))
+    late = [
+        ConversationNode(5, ToolMessage("r", tool_call_id="c1"), 2),
+        ConversationNode(6, AIMessage("a"), 5),
+    ]
+    index = TurnIndex()
+    placed = {3: Placement("continues", chances)}
+    index.add([*before, *late] if at_once else before, placed)
+    if not at_once:
+        assert [(end.id, end.previous, end.chances) for end in index.ends()] == [
+            (1, None, ()),
+            (4, 1, chances),
+        ]
+        index.add(late)
+    assert [(end.id, end.previous, end.human, end.chances) for end in index.ends()] == [
+        (4, 6, "r", ((6, 0.9), (None, 0.1))),
+        (6, None, "q", ()),
+    ]
+    assert [end.id for end in index.upwards(4)] == [4, 6]
+    assert (index.leaf(6), index.leaf(1), index.end_above(3)) == (4, 4, 6)
+    assert index.opening(4) == index.end(6)
+    assert [end.id for end in index.without([(1, 2)]).ends()] == []
 
 
 def test_a_message_with_open_tool_calls_is_no_answer() -> None:

@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import Any
 
 from langchain_threadmem.importers.blocks import file_of, parts_of
-from langchain_threadmem.importers.chats import Chat, Chats, chained_id, chat_of, kept, seconds, text_or_none
+from langchain_threadmem.importers.chats import Chat, Chats, chat_of, kept, seconds, text_or_none
 from langchain_threadmem.importers.said import (
     ASSISTANT,
     SYSTEM,
@@ -26,6 +26,7 @@ from langchain_threadmem.importers.said import (
     entries_of,
 )
 from langchain_threadmem.importers.source import Source, chats_of_items
+from langchain_threadmem.messages.ids import chained_id
 from langchain_threadmem.messages.records import as_list, as_object
 
 _ROLES = {"user": USER, "model": ASSISTANT}
@@ -108,14 +109,14 @@ def _said(record: dict[str, Any], position: str) -> list[Said]:
     if parts := parts_of(
         instruction.get("parts") or instruction.get("text") if isinstance(instruction, dict) else instruction
     ):
-        said.append(Said(chained_id(None, [SYSTEM, parts]), None, SYSTEM, parts))
+        said.append(Said(chained_id("import-", None, [SYSTEM, parts]), None, SYSTEM, parts))
     previous: str | None = None
     for role, of_role in groupby(
         _chunks(record, position), lambda chunk: str(chunk.get("role") or "user").lower()
     ):
         chunks = [*of_role]
         parts = [part for chunk in chunks for part in _parts(chunk)]
-        key = chained_id(previous, [role, [str(part) for part in parts]])
+        key = chained_id("import-", previous, [role, [str(part) for part in parts]])
         times = (seconds(chunk.get("createTime"), position) for chunk in chunks)
         errors = [chunk["errorMessage"] for chunk in chunks if chunk.get("errorMessage")]
         said.append(

@@ -11,9 +11,10 @@ from typing import Any
 
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.importers.blocks import files_of
-from langchain_threadmem.importers.chats import Chat, Chats, chained_id, chat_of, kept, seconds, text_or_none
+from langchain_threadmem.importers.chats import Chat, Chats, chat_of, kept, seconds, text_or_none
 from langchain_threadmem.importers.said import ASSISTANT, USER, File, Other, Part, Reasoning, Said, entries_of
 from langchain_threadmem.importers.source import Source, chats_of_items
+from langchain_threadmem.messages.ids import chained_id
 from langchain_threadmem.messages.records import as_list, as_object
 
 _USERS = ("human", "user")
@@ -69,7 +70,9 @@ def _said(response: dict[str, Any], previous: str | None, position: str) -> Said
     parent = text_or_none(response.get("parent_response_id"))
     if key is None:
         key = chained_id(
-            previous, [response.get("sender"), response.get("message"), response.get("create_time")]
+            "import-",
+            previous,
+            [response.get("sender"), response.get("message"), response.get("create_time")],
         )
         parent = parent or previous
     role = USER if str(response.get("sender") or "").lower() in _USERS else ASSISTANT

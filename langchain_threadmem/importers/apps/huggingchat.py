@@ -9,9 +9,10 @@ from typing import Any
 
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.importers.blocks import files_of, parts_of
-from langchain_threadmem.importers.chats import Chat, Chats, chained_id, chat_of, kept, seconds, text_or_none
+from langchain_threadmem.importers.chats import Chat, Chats, chat_of, kept, seconds, text_or_none
 from langchain_threadmem.importers.said import ASSISTANT, Other, Part, Reasoning, Said, entries_of
 from langchain_threadmem.importers.source import Source, chats_of_items
+from langchain_threadmem.messages.ids import chained_id
 from langchain_threadmem.messages.records import as_list, as_object
 
 _SENDERS = ("user", "assistant", "system")
@@ -81,7 +82,7 @@ def _said(message: Record, parent: str | None, previous: str | None, position: s
     routed = message.get("routerMetadata")
     model = text_or_none(routed.get("model")) if isinstance(routed, dict) else None
     return Said(
-        _id(message.get("id")) or chained_id(previous, message),
+        _id(message.get("id")) or chained_id("import-", previous, message),
         parent,
         role,
         parts,

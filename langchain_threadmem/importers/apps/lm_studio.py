@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from langchain_threadmem.importers.blocks import parts_of
-from langchain_threadmem.importers.chats import Chat, Chats, chained_id, chat_of, kept, seconds, text_or_none
+from langchain_threadmem.importers.chats import Chat, Chats, chat_of, kept, seconds, text_or_none
 from langchain_threadmem.importers.said import (
     ASSISTANT,
     SYSTEM,
@@ -24,6 +24,7 @@ from langchain_threadmem.importers.said import (
     entries_of,
 )
 from langchain_threadmem.importers.source import Source, chats_of_items
+from langchain_threadmem.messages.ids import chained_id
 from langchain_threadmem.messages.records import as_list, as_object
 
 _ROLES = {"user": USER, "assistant": ASSISTANT, "system": SYSTEM}
@@ -51,7 +52,7 @@ def _chat(record: Record, position: str, name: str) -> Chat:
     previous: str | None = None
     prompt = record.get("systemPrompt")
     if isinstance(prompt, str) and prompt.strip():
-        said.append(Said(chained_id(None, [SYSTEM, prompt]), None, SYSTEM, [prompt]))
+        said.append(Said(chained_id("import-", None, [SYSTEM, prompt]), None, SYSTEM, [prompt]))
     for number, item in enumerate(record["messages"], 1):
         where = f"{position}, message {number}"
         message = as_object(item, where)
@@ -66,7 +67,7 @@ def _chat(record: Record, position: str, name: str) -> Chat:
         for version in versions:
             one = _said(version, previous, where)
             if one.key in keys:
-                one.key = chained_id(one.key, len(keys))
+                one.key = chained_id("import-", one.key, len(keys))
             keys.append(one.key)
             said.append(one)
         previous = keys[shown]
@@ -95,7 +96,7 @@ def _said(version: Record, previous: str | None, position: str) -> Said:
     model = next((text_or_none(info.get("identifier")) for info in infos if isinstance(info, dict)), None)
     if model is None and isinstance(sender, dict):
         model = text_or_none(sender.get("senderName"))
-    key = chained_id(previous, [role, version.get("content"), version.get("steps")])
+    key = chained_id("import-", previous, [role, version.get("content"), version.get("steps")])
     return Said(key, previous, role, parts, model=model if role == ASSISTANT else None)
 
 

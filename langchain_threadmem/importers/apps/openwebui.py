@@ -20,7 +20,6 @@ from langchain_threadmem.importers.chats import (
     Bad,
     Chat,
     Chats,
-    chained_id,
     chat_of,
     kept,
     seconds,
@@ -38,6 +37,7 @@ from langchain_threadmem.importers.said import (
     entries_of,
 )
 from langchain_threadmem.importers.source import FAULTS, Source, chats_of_items, problem_of
+from langchain_threadmem.messages.ids import chained_id
 from langchain_threadmem.messages.records import as_object, loads
 
 _DETAILS = re.compile(
@@ -132,7 +132,7 @@ def _said_in(messages: Mapping[str, Any] | Sequence[Any], position: str) -> Iter
     previous: str | None = None
     for one in messages.values() if isinstance(messages, Mapping) else messages:
         message = as_object(one, f"a message of {position}")
-        key = text_or_none(message.get("id")) or chained_id(previous, message)
+        key = text_or_none(message.get("id")) or chained_id("import-", previous, message)
         is_chain = not isinstance(messages, Mapping) and "parentId" not in message
         parent = previous if is_chain else text_or_none(message.get("parentId"))
         previous = key

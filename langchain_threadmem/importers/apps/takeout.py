@@ -19,7 +19,6 @@ from langchain_threadmem.importers.chats import (
     Bad,
     Chat,
     Chats,
-    chained_id,
     chat_of,
     kept,
     seconds,
@@ -27,6 +26,7 @@ from langchain_threadmem.importers.chats import (
 )
 from langchain_threadmem.importers.said import ASSISTANT, SYSTEM, USER, File, Other, Said, entries_of
 from langchain_threadmem.importers.source import FAULTS, Source, problem_of
+from langchain_threadmem.messages.ids import chained_id
 
 _PAUSE = 1_800.0
 """The seconds after which an entry begins a new conversation."""
@@ -123,7 +123,7 @@ def _chat(entries: Sequence[tuple[float, str, Entry]]) -> Chat:
     previous: str | None = None
     for time, _, entry in entries:
         answer, title = text_of_html(_answer(entry)), str(entry["title"])
-        key = chained_id(None, [title, entry.get("time")])
+        key = chained_id("import-", None, [title, entry.get("time")])
         asked = _question(title, has_answer=bool(answer))
         if asked is None:
             said.append(Said(key, previous, SYSTEM, [title], time))
@@ -143,7 +143,7 @@ def _chat(entries: Sequence[tuple[float, str, Entry]]) -> Chat:
     first = entries[0][2]
     return chat_of(
         entries[0][1],
-        f"gemini-{chained_id(None, [first.get('title'), first.get('time')]).rpartition('-')[2][:16]}",
+        chained_id("gemini-", None, [first.get("title"), first.get("time")])[: len("gemini-") + 16],
         entries_of(said),
         created=entries[0][0],
         metadata=kept(url=text_or_none(first.get("titleUrl"))),

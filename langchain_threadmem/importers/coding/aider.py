@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from langchain_threadmem.importers.chats import Chats, chained_id, chat_of, seconds
+from langchain_threadmem.importers.chats import Chats, chat_of, seconds
 from langchain_threadmem.importers.said import ASSISTANT, SYSTEM, USER, Said, entries_of
 from langchain_threadmem.importers.source import Source
+from langchain_threadmem.messages.ids import chained_id
 
 _SESSION = re.compile(r"^# aider chat started at (.+)$")
 _QUESTION, _PROGRAM = "####", ">"
@@ -47,7 +48,7 @@ def _chat(name: str, started: str, lines: list[str]) -> Chats:
     said: list[Said] = []
     previous: str | None = None
     for role, text in _blocks(lines):
-        key = chained_id(previous, [len(said), role, text])
+        key = chained_id("import-", previous, [len(said), role, text])
         said.append(Said(key, previous, role, [text], time))
         previous = previous if role == SYSTEM else key
     yield chat_of(f"session {started!r}", name, entries_of(said), created=time)

@@ -12,10 +12,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from langchain_threadmem.importers.chats import Bad, Chats, chained_id, chat_of, kept, seconds, text_or_none
+from langchain_threadmem.importers.chats import Bad, Chats, chat_of, kept, seconds, text_or_none
 from langchain_threadmem.importers.libraries.openai_items import TYPES, said_of
 from langchain_threadmem.importers.said import ASSISTANT, SYSTEM, USER, Said, entries_of
 from langchain_threadmem.importers.source import FAULTS, Source, problem_of
+from langchain_threadmem.messages.ids import chained_id
 
 _LINES = {"session_meta", "turn_context", "response_item", "event_msg", "compacted", "world_state"}
 _WRITTEN_BY_PROGRAM = (
@@ -164,7 +165,7 @@ class _Session:
         """A summary of the messages before it, which are not repeated."""
         self._flush()
         if text := text_or_none(payload.get("message")):
-            key = chained_id(self._parent, ["compacted", text])
+            key = chained_id("import-", self._parent, ["compacted", text])
             self.said.append(Said(key, self._parent, SYSTEM, [text], time, is_aside=True))
 
     def _flush(self) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from langchain_threadmem.importers.blocks import parts_of
-from langchain_threadmem.importers.chats import Bad, Chats, chained_id, chat_of, kept, seconds, text_or_none
+from langchain_threadmem.importers.chats import Bad, Chats, chat_of, kept, seconds, text_or_none
 from langchain_threadmem.importers.said import (
     ASSISTANT,
     SYSTEM,
@@ -23,6 +23,7 @@ from langchain_threadmem.importers.said import (
     entries_of,
 )
 from langchain_threadmem.importers.source import FAULTS, Source, problem_of
+from langchain_threadmem.messages.ids import chained_id
 
 _ROLES = {"user": USER, "gemini": ASSISTANT, "model": ASSISTANT}
 _TYPES = (*_ROLES, "info", "error", "warning")
@@ -115,7 +116,7 @@ class _Session:
         self.last = one.parent if one is not None else None
 
     def _add(self, message: Line, position: str) -> None:
-        key = text_or_none(message.get("id")) or chained_id(self.last, message)
+        key = text_or_none(message.get("id")) or chained_id("import-", self.last, message)
         before = self.said.get(key)
         one = _said(key, before.parent if before is not None else self.last, message, position)
         self.said[key] = one

@@ -17,7 +17,6 @@ from langchain_threadmem.importers.chats import (
     Bad,
     Chat,
     Chats,
-    chained_id,
     chat_of,
     kept,
     seconds,
@@ -35,6 +34,7 @@ from langchain_threadmem.importers.said import (
     entries_of,
 )
 from langchain_threadmem.importers.source import FAULTS, Source, problem_of
+from langchain_threadmem.messages.ids import chained_id
 from langchain_threadmem.messages.records import as_list, as_object
 
 _SILENT = (
@@ -146,7 +146,7 @@ def _chat(record: Record, name: str, position: str) -> Chat:
 
 
 def _said(request: Record, previous: str | None, position: str) -> Iterator[Said]:
-    key = text_or_none(request.get("requestId")) or chained_id(previous, request.get("message"))
+    key = text_or_none(request.get("requestId")) or chained_id("import-", previous, request.get("message"))
     message = request.get("message")
     text = message.get("text") if isinstance(message, dict) else message
     if text is not None and not isinstance(text, str):

@@ -11,7 +11,7 @@ from typing import Any
 
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.importers.blocks import parts_of
-from langchain_threadmem.importers.chats import Bad, Chats, chained_id, chat_of, kept, text_or_none
+from langchain_threadmem.importers.chats import Bad, Chats, chat_of, kept, text_or_none
 from langchain_threadmem.importers.said import (
     ASSISTANT,
     SYSTEM,
@@ -25,6 +25,7 @@ from langchain_threadmem.importers.said import (
     entries_of,
 )
 from langchain_threadmem.importers.source import FAULTS, Source, problem_of
+from langchain_threadmem.messages.ids import chained_id
 
 _SHAREGPT = {
     **dict.fromkeys(("human", "user", "prompter"), USER),
@@ -82,7 +83,7 @@ def _turns(turns: Sequence[Record], previous: str | None, name: str, position: s
             raise InputError(
                 f"{position} has the sender {turn.get('from')!r}; use one of {', '.join(_SHAREGPT)}"
             )
-        key = chained_id(previous, [sender, value])
+        key = chained_id("import-", previous, [sender, value])
         said.append(Said(key, previous, role, _parts(sender, role, value), id=key))
         previous = key
     return said

@@ -5,9 +5,10 @@ The fields are those of the data sets on their pages.
 
 from __future__ import annotations
 
-from langchain_threadmem.importers.chats import Bad, Chats, chained_id, chat_of
+from langchain_threadmem.importers.chats import Bad, Chats, chat_of
 from langchain_threadmem.importers.said import ASSISTANT, USER, Said, entries_of
 from langchain_threadmem.importers.source import Source
+from langchain_threadmem.messages.ids import chained_id
 
 
 def is_item(value: object) -> bool:
@@ -28,6 +29,6 @@ def chats(source: Source) -> Chats:
         previous: str | None = None
         for n, text in enumerate(value["data"]):
             role = ASSISTANT if n % 2 else USER
-            said.append(Said(chained_id(previous, [role, text]), previous, role, [text]))
+            said.append(Said(chained_id("import-", previous, [role, text]), previous, role, [text]))
             previous = said[-1].key
         yield chat_of(position, f"{source.name}-{number}" if id is None else str(id), entries_of(said))

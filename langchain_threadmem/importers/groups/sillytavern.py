@@ -15,7 +15,6 @@ from langchain_threadmem.importers.blocks import files_of
 from langchain_threadmem.importers.chats import (
     Bad,
     Chats,
-    chained_id,
     chat_of,
     kept,
     local_time,
@@ -24,6 +23,7 @@ from langchain_threadmem.importers.chats import (
 )
 from langchain_threadmem.importers.said import ASSISTANT, USER, Part, Reasoning, Said, entries_of
 from langchain_threadmem.importers.source import FAULTS, Source, problem_of
+from langchain_threadmem.messages.ids import chained_id
 
 _HEADER = ("user_name", "character_name", "chat_metadata")
 Line = dict[str, Any]
@@ -104,9 +104,9 @@ def _swipes(value: Line, previous: str | None, position: str) -> list[Said]:
         parts: list[Part] = [Reasoning(extra["reasoning"])] if isinstance(extra.get("reasoning"), str) else []
         parts += [text, *files_of([extra[name] for name in ("file", "image") if extra.get(name)])]
         role = USER if value.get("is_user") else ASSISTANT
-        key = chained_id(previous, [role, value.get("name"), text])
+        key = chained_id("import-", previous, [role, value.get("name"), text])
         if any(one.key == key for one in swipes):
-            key = chained_id(previous, [role, value.get("name"), text, number])
+            key = chained_id("import-", previous, [role, value.get("name"), text, number])
         swipes.append(
             Said(
                 key,

@@ -9,9 +9,10 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from langchain_threadmem.importers.chats import Chats, chained_id, chat_of, local_time
+from langchain_threadmem.importers.chats import Chats, chat_of, local_time
 from langchain_threadmem.importers.said import SYSTEM, USER, Said, entries_of
 from langchain_threadmem.importers.source import Source
+from langchain_threadmem.messages.ids import chained_id
 
 Record = dict[str, Any]
 
@@ -38,7 +39,7 @@ def chats(source: Source) -> Chats:
         name, content = (found["name"].strip(), found["text"]) if found else (None, text)
         previous = said[-1].key if said else None
         content = content.replace("\u200e", "").strip()
-        key = chained_id(previous, [date, time, text])
+        key = chained_id("import-", previous, [date, time, text])
         said.append(
             Said(key, previous, USER if name else SYSTEM, [content], _when(date, time, day_first), None, name)
         )

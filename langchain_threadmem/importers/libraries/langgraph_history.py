@@ -10,8 +10,9 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage
 
-from langchain_threadmem.importers.chats import Bad, Chats, Entry, chained_id, chat_of, seconds, text_or_none
+from langchain_threadmem.importers.chats import Bad, Chats, Entry, chat_of, seconds, text_or_none
 from langchain_threadmem.importers.source import FAULTS, Source, problem_of
+from langchain_threadmem.messages.ids import chained_id
 from langchain_threadmem.messages.records import as_list, as_object, message_from
 from langchain_threadmem.storage.schema import State
 
@@ -83,12 +84,12 @@ class _Thread:
             if record.get("type") == "remove":
                 continue
             message = message_from(record, position)
-            id = text_or_none(record.get("id")) or chained_id(previous, record)
+            id = text_or_none(record.get("id")) or chained_id("import-", previous, record)
             key = id
             known = self.entries.get(id)
             if known is not None and (known.parent != previous or known.make() != message):
                 # The message has another place, or other content, in another branch.
-                key = chained_id(previous, [id, message.type, message.text])
+                key = chained_id("import-", previous, [id, message.type, message.text])
             if key not in self.entries:
                 self.entries[key] = _entry(key, previous, message, time)
             previous = key

@@ -22,13 +22,13 @@ from langchain_threadmem.importers.chats import (
     Chat,
     Chats,
     Entry,
-    chained_id,
     chat_of,
     seconds,
     text_or_none,
 )
 from langchain_threadmem.importers.json_items import object_of
 from langchain_threadmem.importers.source import Source
+from langchain_threadmem.messages.ids import chained_id
 from langchain_threadmem.messages.records import as_list, as_object, message_from
 from langchain_threadmem.messages.roles import TYPES
 
@@ -134,7 +134,7 @@ class List:
         for number, make in enumerate(makers):
             key = own_id if own_id is not None and number == len(makers) - 1 else None
             if key is None or key in self._keys:
-                key = chained_id(self._last, [number, record])
+                key = chained_id("import-", self._last, [number, record])
             self._keys.add(key)
             self.entries.append(Entry(key, self._last, make, time))
             self._last = key

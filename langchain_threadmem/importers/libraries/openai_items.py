@@ -18,7 +18,6 @@ from langchain_threadmem.importers.chats import (
     Bad,
     Chat,
     Chats,
-    chained_id,
     chat_of,
     kept,
     seconds,
@@ -38,6 +37,7 @@ from langchain_threadmem.importers.said import (
     entries_of,
 )
 from langchain_threadmem.importers.source import FAULTS, Source, problem_of
+from langchain_threadmem.messages.ids import chained_id
 
 _CALLS = (
     "function_call",
@@ -180,9 +180,11 @@ def said_of(
             return
         before = said[-1].key if said else parent
         last, records = group[-1][0], [record for _, record in group]
-        key = text_or_none(records[-1].get("id")) or chained_id(before, [_content(one) for one in records])
+        key = text_or_none(records[-1].get("id")) or chained_id(
+            "import-", before, [_content(one) for one in records]
+        )
         if any(one.key == key for one in said):
-            key = chained_id(before, [_content(one) for one in records])
+            key = chained_id("import-", before, [_content(one) for one in records])
         parts = [part for record in records for part in parts_of_item(record)]
         said.append(Said(key, before, role, parts, times(last), models(last) if role == ASSISTANT else None))
         group.clear()

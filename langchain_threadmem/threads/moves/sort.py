@@ -18,7 +18,7 @@ from langchain_threadmem.index.embed import catch_up_vectors
 from langchain_threadmem.index.vectors import NONE, Vectors
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.messages.roles import is_answer
-from langchain_threadmem.messages.tool_pairs import text_of_calls
+from langchain_threadmem.messages.tool_pairs import calls_tools, text_of_calls
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.threads.features.detect_language import language_of
@@ -62,13 +62,17 @@ class Move:
 
 @dataclass(slots=True)
 class _Spoken:
-    """A turn while it is read: first node, live human nodes, last answer, and the turn that it continues."""
+    """A turn while it is read: first node, live human nodes, last answer, and the turn that it continues.
+
+    `end` is the last answer, or else the last human message or tool result.
+    """
 
     since: int
     opening: ConversationNode | None
     above: _Spoken | None
     humans: list[ConversationNode] = field(default_factory=list)
     answer: ConversationNode | None = None
+    end: ConversationNode | None = None
     calls: str = ""
     number: int = 0
 
@@ -160,10 +164,11 @@ def _turns(history: Sequence[ConversationNode]) -> list[_Spoken]:
         if turn is not None and node.state is State.LIVE:
             if is_human:
                 turn.humans.append(node)
-                continue
             turn.calls = text_of_calls(node.message, turn.calls)
             if is_answer(node.message) and (turn.answer is None or turn.answer.id < id_):
-                turn.answer = node
+                turn.answer = turn.end = node
+            elif turn.answer is None and not calls_tools(node.message):
+                turn.end = node
     living = sorted((turn for turn in found if turn.humans or turn.answer), key=lambda turn: turn.since)
     for number, turn in enumerate(living, 1):
         turn.number = number
@@ -186,11 +191,12 @@ def _as_turns(spoken: Sequence[_Spoken]) -> list[Turn]:
             previous,
             "\n".join(text_of(node.message) for node in turn.humans),
             text_of(turn.answer.message) if turn.answer else "",
-            calls=turn.calls if turn.answer else "",
+            calls=turn.calls,
+            is_open=turn.answer is None,
         )
         is_fixed = turn.opening is None or turn.opening.state is not State.LIVE or is_chosen
         is_fixed = is_fixed or (placement is not None and placement.reason in PLACED_BY_HAND)
-        turns.append(Turn(end, is_fixed, turn.answer is not None))
+        turns.append(Turn(end, is_fixed))
     return turns
 
 
@@ -227,7 +233,7 @@ def _longest(several: Sequence[ConversationNode]) -> ConversationNode | None:
 def _plan(spoken: Sequence[_Spoken], sorter: Sorter) -> list[_Planned]:
     """The moves that a sorter's places need, in the order of time."""
     ends: dict[int | None, int | None] = {None: None}  # A turn without a predecessor becomes a root.
-    ends |= {turn.number: turn.answer.id for turn in spoken if turn.answer is not None}
+    ends |= {turn.number: turn.end.id for turn in spoken if turn.end is not None}
     planned: list[_Planned] = []
     for turn, weighed, parent, chances in zip(
         spoken, sorter.turns, sorter.parents, sorter.chances, strict=True

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from langchain_threadmem.threads.choice import UNBIASED, stored_chances, weigh
+from langchain_threadmem.threads.choice import UNBIASED, odds_of_last, stored_chances, weigh
 from langchain_threadmem.threads.features.learned_words import Floats
 from langchain_threadmem.threads.features.table import describe
 from langchain_threadmem.threads.features.words import Reader
@@ -43,12 +43,10 @@ class Turn:
         end: The turn as a turn end. Its id is the number of the turn in the order of time, from 1; `previous`
             is the number of the turn that it continues now.
         fixed: Whether the turn stays where it is.
-        answered: Whether the turn has an answer; a turn without an answer is never continued.
     """
 
     end: TurnEnd
     fixed: bool = False
-    answered: bool = True
 
 
 class Sorter:
@@ -119,12 +117,11 @@ class Sorter:
         self.parents.append(parent)
         self.chances.append(chances)
         self._above[number] = parent
-        if turn.answered:
-            known = parent is None or any(end.id == parent for end in self._index.upwards(parent))
-            end = replace(turn.end, previous=parent if known else None, chances=chances)
-            self._ends.append(end)
-            self._index.put(end)
-            self._has_subject = self._has_subject or bool(self._reads.message(end.human).terms)
+        known = parent is None or any(end.id == parent for end in self._index.upwards(parent))
+        end = replace(turn.end, previous=parent if known else None, chances=chances)
+        self._ends.append(end)
+        self._index.put(end)
+        self._has_subject = self._has_subject or bool(self._reads.message(end.human).terms)
 
     def _leads_to(self, candidate: int | None, number: int) -> bool:
         """Whether a turn is above a candidate, since a person has placed a turn below a later turn."""
@@ -140,9 +137,12 @@ class Sorter:
         at = [end.id - 1 for end in compared]
         vectors = self._humans[at], self._answers[at]
         found = describe(compared, *vectors, turn.end.human, vector, self._reads, self._learned)
-        weighed = weigh(networks(self._way), found, compared, self._bias, has_subject=self._has_subject)
+        odds = odds_of_last(compared[-1], turn.end.human, self._reads, self._way)
+        weighed = weigh(
+            networks(self._way), found, compared, self._bias, has_subject=self._has_subject, last_is=odds
+        )
         chances = stored_chances(weighed)
-        if not turn.answered:
+        if turn.end.is_open:
             return chances
         placed = replace(turn.end, previous=chances[0][0], chances=chances)
         vector = self._answers[place] if self._has_vectors else None
