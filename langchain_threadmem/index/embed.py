@@ -11,7 +11,7 @@ the cost grows with the number of messages, not of conversations. No transaction
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
@@ -24,6 +24,7 @@ from langchain_threadmem.engine.flow import Call, Flow, Sql, run
 from langchain_threadmem.engine.runtime import Component, Runtime, TreeCache
 from langchain_threadmem.index import vectors as embeddings
 from langchain_threadmem.index import watermarks
+from langchain_threadmem.index.bare_texts import BareTexts, BareTextsOfTrees
 from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.index.vector_index import ExactIndex
 from langchain_threadmem.index.vectors import Vectors
@@ -320,8 +321,13 @@ def _missing(conn: Conn, runtime: Runtime, chosen: Sequence[int], most: int) -> 
             if row.role == "ai" and role_of.get((tree, row.parent or 0)) not in _BEFORE_ANSWER
         ],
     )
+    bare = _bare_texts(runtime, new)
     todo = [
-        (tree, row.key, _embedded_text(conn, runtime, tree, row.key, node, calls.get(row.key, "")))
+        (
+            tree,
+            row.key,
+            _embedded_text(conn, runtime, tree, row.key, node, calls.get(row.key, ""), bare[tree]),
+        )
         for tree, row, node in new
     ]
     counts = Counter(tree for tree, _, _ in todo)
@@ -372,13 +378,28 @@ def _calls_of(conn: Conn, answers: Sequence[int]) -> dict[int, str]:
     return calls
 
 
+def _bare_texts(
+    runtime: Runtime, new: Iterable[tuple[int, nodes.NodeRow, ConversationNode]]
+) -> dict[int, BareTexts]:
+    """The bare texts of the trees of new messages; in an unknown tree those of the new messages alone."""
+    known, asked = runtime.get(BareTextsOfTrees).values, defaultdict[int, list[str]](list)
+    bare = {tree: known.get((tree,)) or BareTexts() for tree in {tree for tree, _, _ in new}}
+    for tree, _, node in new:
+        if node.message.type == "human" and not bare[tree].is_known:
+            asked[tree].append(text_of(node.message))
+    for tree, texts in asked.items():
+        bare[tree].learn(texts)
+    return bare
+
+
 def _embedded_text(
-    conn: Conn, runtime: Runtime, tree: int, key: int, node: ConversationNode, calls: str
+    conn: Conn, runtime: Runtime, tree: int, key: int, node: ConversationNode, calls: str, bare: BareTexts
 ) -> str:
     """The text to embed for a message: its text, or one line for each message of its history."""
     history = runtime.get(Indexes).settings.history
     if history == 1:
-        return with_calls(text_of(node.message), calls)
+        is_human = node.message.type == "human"
+        return bare.of_message(node.message) if is_human else with_calls(text_of(node.message), calls)
     unit = read_units(conn, runtime.owner, [key])[0]
     if unit.rank:
         return f"{unit.source}: ({unit.content})"

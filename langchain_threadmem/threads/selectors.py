@@ -20,12 +20,22 @@ from langchain_threadmem.engine.embedder import Embedder
 from langchain_threadmem.engine.flow import Flow, Sql, arun, run
 from langchain_threadmem.engine.multilingual_embeddings import MultilingualEmbeddings
 from langchain_threadmem.engine.runtime import Resources, SharedComponent, bare
-from langchain_threadmem.errors import DriverError, SelectionError
+from langchain_threadmem.errors import DriverError, InputError, SelectionError
 from langchain_threadmem.index.embed import catch_up_vectors, embed
 from langchain_threadmem.index.vectors import NONE, Vectors
+from langchain_threadmem.messages import codec
 from langchain_threadmem.messages.codec import text_of
+from langchain_threadmem.messages.constant_text import LATEST
 from langchain_threadmem.recall.candidates import likely
 from langchain_threadmem.threads.choice import FIRST, UNBIASED, Choice, choose, language_of_message
+from langchain_threadmem.threads.choice import LATEST as LATEST_TURNS
+from langchain_threadmem.threads.features.bare_turns import (
+    bare_texts,
+    bare_turns,
+    given_texts,
+    read_texts,
+    text_by,
+)
 from langchain_threadmem.threads.features.learned_words import Floats
 from langchain_threadmem.threads.features.words import Reader
 from langchain_threadmem.threads.group_chat import choose_in_group
@@ -138,6 +148,9 @@ class SemanticNodeSelector(FlowSelector):
     A turn with tool calls is compared by its answer and by the arguments and results of the calls, since an
     agent's answer often omits the subject that its calls name.
 
+    Text that most human messages of a conversation share, such as a prompt template, a time stamp, a
+    signature or a greeting, is left out (`messages.constant_text`).
+
     The selector has phrases of 14 languages (`threads/features/languages`); the language of a message is that
     of its words, or of the latest turns. The default embedding model supports English only: with the extra
     `multilingual`, turns in other languages are embedded by `MultilingualEmbeddings`; without the extra they
@@ -153,9 +166,11 @@ class SemanticNodeSelector(FlowSelector):
     Args:
         embeddings: An embedding model for this selector alone, which embeds the newest 256 turns; by default
             the memory's model.
+        text_of: A function that returns the text of a human message by which it is compared, for messages
+            with a template; by default its whole text. Constant text is left out of the result too.
 
     Raises:
-        InputError: `embeddings` is not an embedding model.
+        InputError: `embeddings` is not an embedding model, or `text_of` is no function.
 
     Example:
         >>> from langchain_threadmem import ChatMemory
@@ -166,8 +181,13 @@ class SemanticNodeSelector(FlowSelector):
         2
     """
 
-    def __init__(self, embeddings: Embeddings | None = None) -> None:
+    def __init__(
+        self, embeddings: Embeddings | None = None, *, text_of: Callable[[BaseMessage], str] | None = None
+    ) -> None:
+        if not (text_of is None or callable(text_of)):
+            raise InputError(f"text_of={text_of!r:.200} is no function; pass a function of a message")
         self._embedder = None if embeddings is None else Embedder(embeddings, remember=2 * OWN_TURNS + 2)
+        self._text_of = text_of or codec.text_of
 
     def choose(self, tree: TreeView, message: BaseMessage) -> Flow[int | None]:
         """The best turn end to continue, or `None` if the message opens a topic."""
@@ -184,7 +204,12 @@ class SemanticNodeSelector(FlowSelector):
         if tree.turns.is_group(message.name):
             reads = None if runtime is None else runtime.get(TurnReader).of("en")
             return choose_in_group(tree.turns, ends, message.name, text, reads, tree.before)
-        language = language_of_message(ends, text)
+        bare = bare_texts(runtime, tree.tree, self._text_of)
+        yield from read_texts(tree, ends[-LATEST:], bare)
+        text = text_by(self._text_of, message)
+        bare.learn([*given_texts(ends[-LATEST:], bare), text])
+        text = bare.of(text)
+        language = language_of_message(bare_turns(ends[-LATEST_TURNS:], bare), text)
         if runtime is None and self._embedder is None:
             self._embedder = Embedder(None, remember=2 * OWN_TURNS + 2)
         separate = None
@@ -192,7 +217,10 @@ class SemanticNodeSelector(FlowSelector):
         if self._embedder is not None:
             if runtime is not None:
                 runtime.embedders.add(self._embedder)
-            vectors, vector, model = yield from _embedded(self._embedder, ends[-OWN_TURNS:], text)
+            own = ends[-OWN_TURNS:]
+            yield from read_texts(tree, own, bare)
+            own = bare_turns(own, bare)
+            vectors, vector, model = yield from _embedded(self._embedder, own, text)
         elif runtime is not None and (separate := runtime.get(OtherLanguages).model_for(language)) is None:
             cached = yield from catch_up_vectors(runtime, tree.tree)
             vectors, model = NONE if cached is None else cached.vectors, runtime.embedder.model
@@ -206,6 +234,8 @@ class SemanticNodeSelector(FlowSelector):
             elif runtime is not None and not runtime.encrypted:
                 older = yield from likely(runtime, tree.tree, text, NEAREST, before)
         compared, version = compared_turns(ends, tree.turns, older), tree.turns.version
+        yield from read_texts(tree, compared, bare)
+        compared = bare_turns(compared, bare)
         if separate is not None:
             vectors, vector, model = yield from _embedded(separate, compared, text)
         reads = reader(language) if runtime is None else runtime.get(TurnReader).of(language)

@@ -148,7 +148,7 @@ def make_memories(model: BaseChatModel, system: MemorySystem, embeddings: Embedd
     ChatMemory(selects_root, None, 3, window=shows_last, embeddings=False)
     assert_type(
         ChatMemory.semantic(
-            node_selector=SemanticNodeSelector(embeddings=embeddings),
+            node_selector=SemanticNodeSelector(embeddings=embeddings, text_of=lambda message: message.text),
             summarizer=ExtractiveSummarizer(sentences=3),
             context_depth=3,
             window=TokenWindow(1000, token_counter=len),

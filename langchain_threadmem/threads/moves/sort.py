@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from langchain_core.messages import BaseMessage
@@ -14,13 +14,16 @@ from langchain_threadmem.engine import telemetry
 from langchain_threadmem.engine.flow import Call, Flow, Sql
 from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import InputError, InvalidGraphStateError, NodeNotFoundError
+from langchain_threadmem.index.bare_texts import BareTexts, BareTextsOfTrees
 from langchain_threadmem.index.embed import catch_up_vectors
 from langchain_threadmem.index.vectors import NONE, Vectors
 from langchain_threadmem.messages.codec import text_of
+from langchain_threadmem.messages.constant_text import LATEST
 from langchain_threadmem.messages.roles import is_answer
 from langchain_threadmem.messages.tool_pairs import calls_tools, text_of_calls
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn
+from langchain_threadmem.threads.features.bare_turns import bare_turns
 from langchain_threadmem.threads.features.detect_language import language_of
 from langchain_threadmem.threads.moves.sort_plan import Sorter, Turn
 from langchain_threadmem.threads.selectors import OtherLanguages, TurnReader, rows_of
@@ -201,6 +204,10 @@ def _as_turns(spoken: Sequence[_Spoken]) -> list[Turn]:
 
 
 def _sorter(runtime: Runtime, tree: int, spoken: Sequence[_Spoken], turns: Sequence[Turn]) -> Flow[Sorter]:
+    bare = runtime.get(BareTextsOfTrees).values.setdefault((tree,), BareTexts)
+    bare.learn([turn.end.human for turn in turns[-LATEST:] if turn.end.human])
+    bare_ends = bare_turns((turn.end for turn in turns), bare)
+    turns = [replace(turn, end=end) for turn, end in zip(turns, bare_ends, strict=True)]
     languages = Counter(language_of(text) for turn in turns for text in (turn.end.human, turn.end.answer))
     language = languages.most_common(1)[0][0] if languages else "en"
     asked, answered = [_longest(turn.humans) for turn in spoken], [turn.answer for turn in spoken]
@@ -209,7 +216,7 @@ def _sorter(runtime: Runtime, tree: int, spoken: Sequence[_Spoken], turns: Seque
         cached = yield from catch_up_vectors(runtime, tree)
         vectors, model = NONE if cached is None else cached.vectors, runtime.embedder.model
     else:
-        text_by_id = {node.id: text_of(node.message) for node in asked if node}
+        text_by_id = {node.id: bare.of(text_of(node.message)) for node in asked if node}
         text_by_id |= {
             node.id: turn.end.answer_with_calls for node, turn in zip(answered, turns, strict=True) if node
         }

@@ -1,0 +1,73 @@
+"""The texts by which human messages are compared and embedded: without the constant text of a conversation.
+
+A selector learns the constant text of a conversation (`messages.constant_text`) before the new messages are
+embedded, so their vectors are those of the bare texts. Messages that are embedded before, by a recall or in
+an import, are bare as far as the constant text is known or is seen among them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from langchain_core.messages import BaseMessage
+
+from langchain_threadmem.engine.runtime import TreeCache
+from langchain_threadmem.messages.codec import text_of
+from langchain_threadmem.messages.constant_text import LATEST, NOTHING, ConstantText, constant_text
+
+_CACHED = 1024
+"""The number of bare texts that are cached for a conversation."""
+
+
+class BareTexts:
+    """The bare texts of the human messages of a conversation.
+
+    Args:
+        text_of: The text of a human message, if the caller knows the template of the messages.
+
+    Example:
+        >>> texts = BareTexts()
+        >>> texts.learn(["Hi, is rye sour?", "Hi, why do cats purr?"])
+        >>> texts.of("Hi, and dogs?")
+        'and dogs?'
+    """
+
+    def __init__(self, text_of: Callable[[BaseMessage], str] = text_of) -> None:
+        self.text_of = text_of
+        self.by_node: dict[int, str] = {}
+        """The texts of human messages by `text_of`, by number of the node."""
+        self.is_known = False
+        """Whether the constant text was determined."""
+        self._bare: tuple[ConstantText, dict[str, str]] = NOTHING, {}
+
+    @property
+    def constant(self) -> ConstantText:
+        """The constant text."""
+        return self._bare[0]
+
+    def learn(self, texts: Sequence[str]) -> None:
+        """Determine the constant text by human messages of the conversation, the latest last."""
+        self.is_known = True
+        constant = constant_text(texts[-LATEST:])
+        if constant != self.constant:
+            self._bare = constant, {}
+
+    def of_message(self, message: BaseMessage) -> str:
+        """The text of a human message without constant text."""
+        return self.of(self.text_of(message))
+
+    def of(self, text: str) -> str:
+        """The text of a human message without constant text."""
+        constant, known = self._bare
+        if not constant:
+            return text
+        bare = known.get(text)
+        if bare is None:
+            if len(known) >= _CACHED:
+                known.clear()
+            known[text] = bare = constant.without(text)
+        return bare
+
+
+class BareTextsOfTrees(TreeCache[BareTexts]):
+    """The bare texts of conversations, by tree."""

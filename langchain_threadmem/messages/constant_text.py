@@ -1,0 +1,437 @@
+r"""Constant text: the beginnings and ends that most human messages of a conversation share.
+
+Programs and people wrap messages: a prompt template, tags, a time stamp, the name of the speaker, a
+signature, a greeting before each request and thanks after it. What most messages share says nothing about a
+single one, so messages are compared and embedded without it. The stored messages are unchanged.
+
+Messages are compared token by token. All numbers are equal, so a time stamp is constant, and so are all
+greetings at the beginning and all thanks at the end. Constant text ends at a boundary, such as the end of a
+line, a colon, a bracket or a comma: three questions that begin with "How do I" share no constant text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from operator import itemgetter
+from typing import Final, NamedTuple, TypeAlias
+
+from langchain_threadmem.common.cache import cache_of_texts
+from langchain_threadmem.messages.courtesies import (
+    DISCOURSE,
+    GREETING,
+    QUESTIONS,
+    TIMES,
+    thanks_at_end,
+)
+
+LATEST: Final = 32
+"""The number of latest messages whose constant text is determined."""
+SHORT, LONG, END = 160, 4000, 600
+"""The number of characters at the beginning of a message that are compared: first a few, and more if many of
+these are constant; and the number of characters at the end."""
+FEW: Final = 10
+"""The number of constant tokens after which more characters are compared."""
+NUMBER, GREETS, THANKING = "0", "<greeting>", "<thanks>"
+"""The keys of all numbers, greetings and thanks."""
+Keys: TypeAlias = tuple[str, ...]
+
+_CHARACTERS: Final = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+_TOKEN: Final = re.compile(
+    rf"""
+    (?P<line>\s*\n\s*)
+  | (?P<tag></?[^<>\n]{{1,200}}>)
+  | (?P<mark>(?<![\w/.:@\#])[@/\#]\w[\w-]*)
+  | (?P<word>[{_CHARACTERS}]|(?:(?![{_CHARACTERS}])\w)+(?:['\u2019]\w+)*)
+  | (?P<sign>([^\w\s])\6*)
+    """,
+    re.VERBOSE,
+)
+_NUMBER: Final = re.compile(r"\d+")
+_IDENTIFIER: Final = re.compile(r"(?=\w*\d)(?:[0-9a-f]{6,}|\w{12,})")
+_SPEAKER: Final = re.compile(r"(\w[\w.'\u2019-]*(?: \w[\w.'\u2019-]*)?)(?: ?\([^)\n]*\))?[ ]?[:\uff1a]\s+")
+_LABEL: Final = re.compile(
+    r"(?:^|\n)[ \t>*#]*(?P<label>[^\n:\uff1a<>*#]{1,40})[ ]?(?::(?=[\s*])|\uff1a)[*]*"
+    r"|(?P<tag><[^\W\d][^<>\n/]{0,40}>)"
+)
+_STOPS: Final = frozenset(".!?\u3002\uff01\uff1f\u0964\u2026\u061f\u06d4")
+_PAUSES: Final = frozenset(",;\u3001\uff0c\uff1b\u060c")
+_COLONS: Final = frozenset(":\uff1a")
+_OPENING: Final = frozenset("([{\u3010\uff08\u300c<\xab")
+_CLOSING: Final = frozenset(")]}\u3011\uff09\u300d>\xbb")
+_ENCLOSING: Final = _OPENING | _CLOSING | frozenset("\"'\u2018\u2019\u201c\u201d`")
+_DIVIDING: Final = frozenset(":|\u2013\u2014\u2192\uff1a-*=~\u2022#>")
+_OF_QUESTIONS: Final = frozenset("\xa1\xbf")
+"""The signs with which a question begins in Spanish."""
+
+
+class Token(NamedTuple):
+    """A word, a sign or another part of a text.
+
+    Attributes:
+        key: The token in lower case, with zero for each number; tokens with equal keys are equal.
+        kind: "line", "tag", "mark", "word", "sign", "greeting" or "thanks".
+        start: The place of its first character in the text.
+        end: The place after its last character.
+        apart: Whether there is white space, or no text, on both sides.
+        capital: Whether it begins with a capital.
+    """
+
+    key: str
+    kind: str
+    start: int
+    end: int
+    apart: bool = True
+    capital: bool = True
+
+    @property
+    def is_word(self) -> bool:
+        """Whether it is a word and no number."""
+        return self.kind == "word" and self.key != NUMBER
+
+    def is_sign(self, signs: frozenset[str]) -> bool:
+        """Whether it is one of the signs, once or several times."""
+        return self.kind == "sign" and self.key[0] in signs
+
+
+class Read(NamedTuple):
+    """The tokens of a part of a text, and their keys."""
+
+    keys: Keys
+    tokens: tuple[Token, ...]
+
+
+class Evidence(NamedTuple):
+    """The evidence that constant text needs: a least share, and a least number of messages."""
+
+    share: float
+    messages: int
+
+
+MOST: Final = 0.5
+"""The share of messages that constant text exceeds."""
+CLEAR: Final = Evidence(MOST, 2)
+"""Text that ends at the end of a line, a colon, a bracket, a tag."""
+COURTEOUS, WEAK, OF_SIGNS = (Evidence(0.75, messages) for messages in (2, 3, 4))
+"""Greetings and thanks; text that a comma divides from the rest; quotation marks and brackets."""
+UNDIVIDED = {1: Evidence(0.9, 6), 2: Evidence(0.9, 4)}
+"""One word, and several words, that nothing divides from the rest. In the training conversations up to five
+messages begin or end with the same word, but never four with the same two words."""
+AFTER_GREETING: Final = Evidence(0.9, 3)
+
+
+@cache_of_texts(8192)
+def _beginning(text: str, most: int) -> Read:
+    return _read(_tokens(text[:most], greets=True))
+
+
+@cache_of_texts(8192)
+def _ending(text: str, thanks: bool = True) -> Read:
+    """The end of a text, the last token first, with or without a token for thanks."""
+    offset = max(len(text) - END, 0)
+    tail = text[offset:]
+    place = thanks_at_end(tail) if thanks else None
+    tokens = _tokens(tail[:place])
+    if place is not None:
+        tokens.append(Token(THANKING, "thanks", place, len(tail)))
+    return _read(
+        [token._replace(start=token.start + offset, end=token.end + offset) for token in reversed(tokens)]
+    )
+
+
+def _read(tokens: Sequence[Token]) -> Read:
+    return Read(tuple(token.key for token in tokens), tuple(tokens))
+
+
+def _tokens(text: str, *, greets: bool = False) -> list[Token]:
+    tokens: list[Token] = []
+    at, may_greet, length = 0, greets, len(text)
+    while (found := _TOKEN.search(text, at)) is not None:
+        kind, start, end = str(found.lastgroup), found.start(), found.end()
+        if may_greet and kind == "word" and (greeting := GREETING.match(text, start)):
+            kind, end = "greeting", greeting.end()
+        apart = (not start or text[start - 1].isspace()) and (end == length or text[end].isspace())
+        key = _key(kind, text[start:end])
+        tokens.append(Token(key, kind, start, end, apart, text[start].isupper()))
+        # A greeting stands at the beginning, or after a time stamp, a tag or a sign.
+        may_greet = greets and (kind not in ("word", "greeting") or (may_greet and key == NUMBER))
+        at = end
+    return tokens
+
+
+def _key(kind: str, text: str) -> str:
+    if kind == "line":
+        return "\n"
+    if kind == "greeting":
+        return GREETS
+    lower = text.lower()
+    if kind == "word" and (lower in TIMES or _IDENTIFIER.fullmatch(lower)):
+        return NUMBER
+    return _NUMBER.sub(NUMBER, lower)
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantText:
+    """The constant text of a conversation.
+
+    Attributes:
+        beginnings: The keys of constant beginnings, the longest first.
+        endings: The keys of constant ends, the last token first, the longest first.
+        questions: Labels and tags that come before the question and after text that varies.
+        speakers: Names of speakers with which the messages begin in turn.
+
+    Example:
+        >>> constant = constant_text(["[09:07] Hi, is rye sour?", "[09:12] Hello, why do cats purr?"])
+        >>> constant.without("[11:30] Hey! And wheat?"), constant.without("[11:31] Hi!")
+        ('And wheat?', 'Hi!')
+    """
+
+    beginnings: tuple[Keys, ...] = ()
+    endings: tuple[Keys, ...] = ()
+    questions: frozenset[str] = frozenset()
+    speakers: frozenset[str] = frozenset()
+
+    def __bool__(self) -> bool:
+        return bool(self.beginnings or self.endings or self.speakers)
+
+    def without(self, text: str) -> str:
+        """The text without its constant beginning and end, unless no word is left."""
+        if not self:
+            return text
+        starts = [*self._starts(text), 0]
+        ends = [*self._ends(text), (len(text), False)]
+        for start in starts:
+            for end, in_sentence in ends:
+                rest = text[start:end]
+                if start < end and _has_word(rest):
+                    return text if len(rest) == len(text) else _trimmed(rest, in_sentence=in_sentence)
+        return text
+
+    def _starts(self, text: str) -> Iterable[int]:
+        """The places after constant beginnings, the last first."""
+        if self.questions:
+            yield from (end for label, end in reversed(_labels(text)) if label in self.questions)
+        if self.beginnings:
+            keys, tokens = _beginning(text, LONG if len(self.beginnings[0]) > FEW else SHORT)
+            for beginning in self.beginnings:
+                if keys[: len(beginning)] == beginning:
+                    yield tokens[len(beginning) - 1].end
+        if self.speakers and (speaker := _SPEAKER.match(text)) and speaker[1].lower() in self.speakers:
+            yield speaker.end()
+
+    def _ends(self, text: str) -> Iterable[tuple[int, bool]]:
+        """The places of constant ends, the first first, and whether each is a part of a sentence."""
+        for thanks in (True, False) if self.endings else ():
+            keys, tokens = _ending(text, thanks)
+            for ending in self.endings:
+                if keys[: len(ending)] == ending:
+                    first = tokens[len(ending) - 1]
+                    yield first.start, first.kind in ("word", "thanks")
+
+
+def _has_word(text: str) -> bool:
+    return any(character.isalnum() for character in text)
+
+
+def _trimmed(text: str, *, in_sentence: bool) -> str:
+    """A text without white space, and without the comma before words that were removed."""
+    text = text.strip()
+    return text.rstrip(",;\u3001\uff0c \u2013\u2014-") if in_sentence else text
+
+
+NOTHING: Final = ConstantText()
+
+
+def constant_text(texts: Sequence[str]) -> ConstantText:
+    """The constant text of human messages.
+
+    Args:
+        texts: The texts of the latest messages.
+
+    Cost: 0.1 ms for 32 texts, and 0.2 ms for each text that is new.
+    """
+    # A message that is repeated word by word has no constant part.
+    different = [text for text in dict.fromkeys(texts) if _has_word(text)]
+    if len(different) < 2:
+        return NOTHING
+    beginnings = _shared([_beginning(text, SHORT) for text in different], _begins)
+    if beginnings and len(beginnings[0]) > FEW:
+        beginnings = _shared([_beginning(text, LONG) for text in different], _begins)
+    endings = _shared([_ending(text) for text in different], partial(_ends, begun=bool(beginnings)))
+    questions = _questions(different) if beginnings else frozenset[str]()
+    return ConstantText(beginnings, endings, questions, _speakers(different))
+
+
+def _shared(
+    read: Sequence[Read], boundary: Callable[[Sequence[Read], int], Evidence | None]
+) -> tuple[Keys, ...]:
+    """The constant beginnings, or the constant ends, of texts, the longest first.
+
+    Args:
+        read: The tokens of each text.
+        boundary: The evidence that constant text of several texts needs to end after a number of tokens;
+            `None` if it cannot end there.
+    """
+    usual, count = Counter(one.keys[:1] for one in read).most_common(1)[0]
+    if count <= len(read) * MOST:
+        return ()
+    # In this order texts with the same beginning are neighbours.
+    ordered = sorted((one for one in read if one.keys[:1] == usual), key=itemgetter(0))
+    common = [_length(one.keys, other.keys) for one, other in pairwise(ordered)]
+    found: list[Keys] = []
+    for depth in range(1, max(common, default=0) + 1):
+        sharing = ordered[_longest_run(common, depth)]
+        if len(sharing) <= len(read) * MOST:
+            break
+        needed = boundary(sharing, depth)
+        if needed and len(sharing) >= max(needed.messages, len(read) * needed.share):
+            found.append(sharing[0].keys[:depth])
+    return tuple(reversed(found))
+
+
+def _length(one: Keys, other: Keys) -> int:
+    """The number of equal keys at the beginning."""
+    equal = 0
+    for key, same in zip(one, other, strict=False):
+        if key != same:
+            break
+        equal += 1
+    return equal
+
+
+def _longest_run(common: Sequence[int], depth: int) -> slice:
+    """The texts that share the most common beginning of a length, by the lengths that neighbours share."""
+    best, first = slice(0), 0
+    for place, length in enumerate([*common, 0]):
+        if length < depth:
+            if place + 1 - first > best.stop - (best.start or 0):
+                best = slice(first, place + 1)
+            first = place + 1
+    return best
+
+
+def _begins(sharing: Sequence[Read], depth: int) -> Evidence | None:
+    """The evidence for constant text that consists of the first tokens of texts."""
+    if not _leave_words(sharing, depth):
+        return None
+    tokens = sharing[0].tokens
+    token, following = tokens[depth - 1], tokens[depth]
+    words, numbers = _since_boundary(tokens[: depth - 1])
+    is_divided = following.start > token.end
+    if token.kind in ("line", "tag"):
+        return CLEAR
+    if token.kind == "greeting":
+        return COURTEOUS
+    if token.kind == "mark":
+        return None if words else CLEAR
+    if token.kind == "word":
+        is_stamp = token.key == NUMBER and numbers and not words and is_divided
+        after_greeting = depth > 1 and tokens[depth - 2].kind == "greeting"
+        return CLEAR if is_stamp else AFTER_GREETING if after_greeting else _undivided(tokens[:depth])
+    if token.is_sign(_COLONS):
+        return CLEAR if is_divided or following.kind != "word" or token.key[0] != ":" else None
+    if token.is_sign(_STOPS):
+        return CLEAR if words > 1 and is_divided else None
+    if token.is_sign(_PAUSES):
+        relates = any(one.key in DISCOURSE for one in tokens[:depth])
+        return (WEAK if relates else COURTEOUS) if words and is_divided else None
+    if not words:
+        return _of_signs(tokens[:depth])
+    return CLEAR if token.is_sign(_DIVIDING) and is_divided else None
+
+
+def _ends(sharing: Sequence[Read], depth: int, *, begun: bool) -> Evidence | None:
+    """The evidence for constant text that consists of the last tokens of texts.
+
+    Args:
+        sharing: The last tokens of the texts, the last first.
+        depth: The number of tokens.
+        begun: Whether the texts have a constant beginning.
+    """
+    if not _leave_words(sharing, depth):
+        return None
+    tokens = sharing[0].tokens[:depth]
+    token, words = tokens[-1], sum(one.is_word for one in tokens)
+    if token.kind in ("line", "tag", "mark"):
+        return CLEAR
+    if token.kind == "thanks":
+        return COURTEOUS
+    if token.kind == "word":
+        before = [one.tokens[depth] for one in sharing if len(one.tokens) > depth]
+        stops = sum(one.kind == "line" or one.is_sign(_STOPS) for one in before)
+        if 2 * stops >= len(sharing):
+            return CLEAR if words > 1 else WEAK
+        if words > 3 and token.capital:
+            return CLEAR
+        return WEAK if 2 * sum(one.is_sign(_PAUSES) for one in before) >= len(sharing) else _undivided(tokens)
+    if token.is_sign(_STOPS | _PAUSES):
+        return None
+    if token.is_sign(_OPENING) and depth > 2:
+        return CLEAR
+    if not words:
+        return CLEAR if begun else _of_signs(tokens)
+    return CLEAR if token.is_sign(_DIVIDING) and token.apart else None
+
+
+def _leave_words(sharing: Sequence[Read], depth: int) -> bool:
+    """Whether most texts have words after a number of tokens."""
+    having = sum(any(token.kind not in ("line", "sign") for token in one.tokens[depth:]) for one in sharing)
+    return 2 * having > len(sharing) and len(sharing[0].tokens) > depth
+
+
+def _since_boundary(tokens: Iterable[Token]) -> tuple[int, int]:
+    """The number of words outside of brackets since the last boundary among tokens, and of all numbers."""
+    words = numbers = inside = 0
+    for token in tokens:
+        if token.kind == "word":
+            words += token.is_word and not inside
+            numbers += token.key == NUMBER
+        elif token.kind in ("line", "tag") or token.is_sign(_COLONS):
+            words = 0
+        elif token.is_sign(_OPENING):
+            inside += 1
+        elif token.is_sign(_CLOSING):
+            inside = max(inside - 1, 0)
+    return words, numbers
+
+
+def _of_signs(tokens: Sequence[Token]) -> Evidence | None:
+    """The evidence for constant text that ends, or begins, with a sign."""
+    if tokens[-1].is_sign(_OF_QUESTIONS):
+        return None
+    return OF_SIGNS if all(token.is_sign(_ENCLOSING) for token in tokens) else CLEAR
+
+
+def _undivided(tokens: Sequence[Token]) -> Evidence:
+    """The evidence for constant text that nothing divides from the rest."""
+    return UNDIVIDED[min(sum(token.kind == "word" for token in tokens), 2)]
+
+
+def _labels(text: str) -> list[tuple[str, int]]:
+    """The labels at the beginning of lines and the opening tags of a text, with their ends."""
+    return [
+        ((found["label"] or found["tag"]).strip().lower(), found.end()) for found in _LABEL.finditer(text)
+    ]
+
+
+def _questions(texts: Sequence[str]) -> frozenset[str]:
+    """The labels and tags of most texts that announce a question."""
+    several = Counter(label for text in texts for label in {label for label, _ in _labels(text)})
+    return frozenset(
+        label
+        for label, count in several.items()
+        if count >= max(COURTEOUS.messages, COURTEOUS.share * len(texts))
+        and not QUESTIONS.isdisjoint(re.findall(r"[^\W_]+", label))
+    )
+
+
+def _speakers(texts: Sequence[str]) -> frozenset[str]:
+    """The names of speakers, if most texts begin with one of a few names and a colon."""
+    found = [speaker[1].lower() for text in texts if (speaker := _SPEAKER.match(text))]
+    several = frozenset(found)
+    is_clear = len(found) >= max(WEAK.messages, WEAK.share * len(texts))
+    return several if is_clear and 2 * len(several) <= len(found) + 1 else frozenset()

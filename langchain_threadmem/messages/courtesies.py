@@ -1,0 +1,125 @@
+"""Greetings before a request and thanks after it, in 30 languages."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_GREETINGS: Final = """
+hi, hello, hey, hiya, howdy, greetings, good morning, good afternoon, good evening, good day, dear,
+hi there, hello there, hey there, hola, buenas, buenos días, buenos dias, buen día, buenas tardes,
+buenas noches, muy buenas, estimado, estimada, bonjour, bonsoir, salut, coucou, cher, chère, rebonjour,
+hallo, guten tag, guten morgen, guten abend, servus, moin, grüezi, grüß gott, grüß dich, liebes team,
+sehr geehrte, sehr geehrter, ciao, salve, buongiorno, buon giorno, buonasera, buona sera, gentile, egregio,
+spettabile, oi, olá, ola, bom dia, boa tarde, boa noite, prezado, prezada, caro, cara, hoi, goedemorgen,
+goedemiddag, goedenavond, goedendag, beste, geachte, cześć, czesc, dzień dobry, dzien dobry, witam, witaj,
+hej, siema, szanowni państwo, szanowny panie, szanowna pani, ahoj, dobrý den, dobry den, zdravím, hejsan,
+god morgon, god dag, goddag, god morgen, hei, moi, terve, hyvää päivää, hyvää huomenta, szia, sziasztok,
+jó napot, jó reggelt, bună, buna ziua, bună ziua, salutare, merhaba, selam, günaydın, iyi günler,
+iyi akşamlar, sayın, γεια, γεια σου, γεια σας, καλημέρα, καλησπέρα, привет, здравствуйте, здравствуй,
+добрый день, доброе утро, добрый вечер, уважаемый, привіт, добрий день, вітаю, здравейте, здраво, zdravo,
+dobar dan, bok, xin chào, chào, chào bạn, halo, hai, selamat pagi, selamat siang, selamat sore,
+selamat malam, assalamualaikum, salam, kumusta, habari, jambo, hujambo, mambo, shikamoo, sawubona, नमस्ते,
+नमस्कार, हैलो, हाय, नमस्कारम्, নমস্কার, হ্যালো, வணக்கம், నమస్కారం, ನಮಸ್ಕಾರ, ਸਤ ਸ੍ਰੀ ਅਕਾਲ, سلام, مرحبا,
+مرحبًا, أهلا, أهلاً, اهلا, السلام عليكم, صباح الخير, مساء الخير, درود, שלום, היי, בוקר טוב, ערב טוב,
+สวัสดี, สวัสดีครับ, สวัสดีค่ะ, 안녕, 안녕하세요, 안녕하십니까, 여보세요
+"""
+_GREETINGS_IN_PAIRS: Final = """
+こんにちは, こんにちわ, こんばんは, おはようございます, おはよう, はじめまして, お世話になっております,
+もしもし, やあ, 你好, 您好, 妳好, 大家好, 早上好, 上午好, 中午好, 下午好, 晚上好, 早安, 嗨, 哈喽, 哈囉
+"""
+_THANKS: Final = """
+thanks, thank you, thankyou, thx, tnx, many thanks, much appreciated, cheers, kind regards, best regards,
+regards, best wishes, sincerely, yours sincerely, all the best, gracias, muchas gracias, mil gracias,
+te agradezco, le agradezco, saludos, un saludo, atentamente, merci, merci beaucoup, merci bien,
+je vous remercie, je te remercie, cordialement, bien à vous, danke, danke schön, dankeschön, vielen dank,
+besten dank, herzlichen dank, lieben dank, mit freundlichen grüßen, viele grüße, liebe grüße, gruß, mfg,
+grazie, grazie mille, mille grazie, molte grazie, tante grazie, ti ringrazio, la ringrazio,
+cordiali saluti, distinti saluti, obrigado, obrigada, muito obrigado, muito obrigada, valeu, agradeço,
+abraços, atenciosamente, bedankt, dank je, dankjewel, dank u, dank u wel, alvast bedankt,
+met vriendelijke groet, groetjes, groeten, dzięki, dzieki, dziękuję, dziekuje, z góry dziękuję, pozdrawiam,
+děkuji, dekuji, díky, s pozdravem, tack, tack så mycket, mange tak, takk, tusen takk, med vänlig hälsning,
+mvh, kiitos, kiitos paljon, köszönöm, köszi, üdvözlettel, mulțumesc, multumesc, mersi, teşekkürler,
+teşekkür ederim, tesekkurler, sağol, saygılarımla, ευχαριστώ, спасибо, большое спасибо, спасибо большое,
+заранее спасибо, благодарю, с уважением, дякую, благодаря, hvala, cảm ơn, cám ơn, terima kasih, makasih,
+trims, salam hangat, salamat, asante, asante sana, ahsante, ngiyabonga, धन्यवाद, बहुत धन्यवाद, शुक्रिया,
+ধন্যবাদ, நன்றி, ధన్యవాదాలు, ಧನ್ಯವಾದಗಳು, ਧੰਨਵਾਦ, شكرا, شكرًا, شكرا جزيلا, متشكرم, ممنون, مرسی, شکریہ, תודה,
+תודה רבה, בברכה, ขอบคุณ, ขอบคุณครับ, ขอบคุณค่ะ, 감사합니다, 감사해요, 고마워, 고마워요, 고맙습니다,
+수고하세요
+"""
+_THANKS_IN_PAIRS: Final = """
+ありがとう, ありがとうございます, 有難うございます, よろしくお願いします, よろしくお願いいたします,
+よろしくお願い致します, 宜しくお願いします, よろしく, 助かります, 感謝します, 谢谢, 謝謝, 谢谢你, 谢谢您,
+多谢, 多謝, 感谢, 感謝, 非常感谢, 麻烦了, 拜托了
+"""
+QUESTIONS: Final = _words(
+    """
+    question query user input request instruction message prompt human frage anfrage pregunta consulta
+    pergunta domanda requête demande utilisateur benutzer usuario utente vraag pytanie вопрос запрос soru
+    pertanyaan swali 问题 問題 提问 用户 質問 ユーザー 질문 사용자 سؤال प्रश्न
+    """
+)
+"""Words of labels before the question of a prompt template."""
+DISCOURSE: Final = _words(
+    """
+    yes yeah yep no nope ok okay and also but so then or well right sure great thanks actually now sí si
+    vale bueno entonces y pero oui non et mais alors donc ja nein und aber doch gut sì e ma allora bene
+    sim não mas então nee en maar dus tak nie i ale да нет и а но ya tidak はい いいえ でも じゃあ 好 对
+    不 네 아니요 نعم لا
+    """
+)
+"""Words at the beginning of a message that relate it to the message before."""
+TIMES: Final = _words(
+    """
+    am pm monday tuesday wednesday thursday friday saturday sunday mon tue wed thu fri sat sun january
+    february march april may june july august september october november december jan feb mar apr jun jul
+    aug sep sept oct nov dec montag dienstag mittwoch donnerstag freitag samstag sonntag januar februar
+    märz mai juni juli oktober dezember lundi mardi mercredi jeudi vendredi samedi dimanche janvier
+    février mars avril juin juillet août septembre octobre novembre décembre lunes martes miércoles jueves
+    viernes sábado domingo enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre
+    diciembre lunedì martedì mercoledì giovedì venerdì sabato domenica gennaio febbraio aprile maggio
+    giugno luglio settembre ottobre dicembre segunda terça quarta quinta sexta janeiro fevereiro março
+    maio junho julho setembro outubro novembro dezembro
+    """
+)
+"""Words of dates and times of day."""
+_NAME: Final = r"[^\W\d_][\w.'\u2019-]*"
+_MARKS: Final = r",.!:;~\u3002\uff01\uff0c\u3001\u060c\u0964"
+
+
+def _one_of(phrases: str, pairs: str) -> str:
+    """A pattern for whole phrases, and for phrases of languages without spaces, the longest first."""
+
+    def listed(several: str) -> str:
+        found = sorted(
+            {" ".join(phrase.split()) for phrase in several.split(",")}, key=lambda one: (-len(one), one)
+        )
+        return "|".join(re.escape(phrase).replace(r"\ ", r"\s+") for phrase in found)
+
+    return rf"(?:(?<!\w)(?:{listed(phrases)})(?!\w)|{listed(pairs)})"
+
+
+GREETING: Final = re.compile(
+    rf"{_one_of(_GREETINGS, _GREETINGS_IN_PAIRS)}"
+    rf"(?:(?:[ ]+(?:there|again|all|dear|my))?(?:[ ]+{_NAME})?[ ]*[{_MARKS}]+|(?=\s))",
+    re.IGNORECASE,
+)
+"""A greeting, with the name and the punctuation after it."""
+_THANKING: Final = re.compile(_one_of(_THANKS, _THANKS_IN_PAIRS), re.IGNORECASE)
+_AFTER_THANKS: Final = re.compile(rf"(?:[\s{_MARKS}]+{_NAME}){{0,5}}[\s{_MARKS}]*$", re.IGNORECASE)
+
+
+def thanks_at_end(text: str) -> int | None:
+    """The place of the thanks at the end of a text, which a name or a few words may follow.
+
+    Example:
+        >>> thanks_at_end("Is rye sour? Many thanks, Ada"), thanks_at_end("Thanks for that, is rye sour?")
+        (13, None)
+    """
+    last = max((found.span() for found in _THANKING.finditer(text)), default=None)
+    return last[0] if last and _AFTER_THANKS.match(text, last[1]) else None
