@@ -114,6 +114,17 @@ _THANKING: Final = re.compile(_one_of(_THANKS, _THANKS_IN_PAIRS), re.IGNORECASE)
 _AFTER_THANKS: Final = re.compile(rf"(?:[\s{_MARKS}]+{_NAME}){{0,5}}[\s{_MARKS}]*$", re.IGNORECASE)
 
 
+def greets(text: str) -> bool:
+    """Whether a text is a greeting in any language and nothing else.
+
+    Example:
+        >>> greets("Hola Ada!"), greets("Hola, ¿abre el museo?")
+        (True, False)
+    """
+    greeting = GREETING.match(text := text.strip() + " ")
+    return greeting is not None and not any(map(str.isalnum, text[greeting.end() :]))
+
+
 def thanks_at_end(text: str) -> int | None:
     """The place of the thanks at the end of a text, which a name or a few words may follow.
 

@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Sequence
 
+from langchain_threadmem.messages.courtesies import greets
 from langchain_threadmem.threads.features.phrases import Phrases
 
 LONGEST_TEXT = 2000
@@ -20,6 +21,7 @@ Later words such as "it" and "at 7" mostly refer to the message itself."""
 TAIL = 200
 """The number of characters at the end of an answer that are searched for cues."""
 
+_PLAIN_WORD = re.compile(r"\w+")
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 _VALUE = re.compile(r"\d+|(?<=[\w,;:] )[A-ZА-ЯЁ][^\W\d_]+")
 _CAPITAL = re.compile(r"(?<=[\w,;:] )(?:[A-Z][a-z]|[А-ЯЁ][а-яё])")
@@ -114,13 +116,56 @@ def message_cues(message: str, phrases: Phrases) -> tuple[float, ...]:
         float(count <= 3),
         float(3 < count <= 7),
         float(any(mark in message for mark in QUESTION_MARKS)),
-        *(float(shows(name)) for name in _PHRASES_OF_MESSAGES.values()),
+        *(
+            float(shows(name) or (name == "greetings" and greets(start)))
+            for name in _PHRASES_OF_MESSAGES.values()
+        ),
         float(_NUMBER.search(start) is not None or shows("amounts")),
         float(shows("moments")),
         float(shows("places")),
         float(shows("names")),
         float(phrases.capitals and _CAPITAL.search(message[:HEAD]) is not None),
     )
+
+
+LONGEST_POINTER = 160
+"""The number of characters of a message above which it names a subject."""
+MOST_NEW = 2
+"""The number of other words in a message that points at the last answer ("in simple words for my mother")."""
+
+
+def leaning(message: str, phrases: Phrases) -> float:
+    """How much a message leans on the last answer, 0 to 1.
+
+    It is 1 if the message has no subject of its own: "Why?", "Yes, the second one", "Put that into bullet
+    points"; 0.75 if it points at the answer with a few words of its own; 0 for a greeting.
+
+    Example:
+        >>> from langchain_threadmem.threads.features.phrases import phrases_in
+        >>> said = "Put that into a table", "Turn your answer into a poster", "Put the cat in a box", "Hi!"
+        >>> [leaning(message, phrases_in("en")) for message in said]
+        [1.0, 0.75, 0.0, 0.0]
+    """
+    if len(message) > LONGEST_POINTER:
+        return 0.0
+    text, known = _plain(message), phrases.without_subject
+    edits = asks = forms = new = 0
+    if phrases.spaces:
+        for word in _PLAIN_WORD.findall(text):
+            is_asking = word.startswith(known.beginnings)
+            is_edit = is_asking or word in known.edits
+            is_form = not is_edit and word in known.forms
+            asks, edits, forms = asks + is_asking, edits + is_edit, forms + is_form
+            new += not (is_edit or is_form or word in known.plain)
+    else:
+        edits, forms = (sum(part in text for part in parts) for parts in (known.edits, known.forms))
+        new = sum(_HIRAGANA.fullmatch(rest) is None for rest in _WORD.findall(known.parts.sub(" ", text)))
+    shows = phrases.shown(text)
+    points, refers = shows("pointers"), shows("references")
+    if not new and (points or refers or not forms):
+        goes_back = shows("returns") and not (edits or points)
+        return 0.0 if goes_back or (not edits and (shows("greetings") or greets(text))) else 1.0
+    return 0.75 if new <= MOST_NEW and (points or ((asks or forms) and refers)) else 0.0
 
 
 _PHRASES_OF_QUESTIONS = {

@@ -14,9 +14,27 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from functools import cache, cached_property
 from importlib.resources import files
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 _PLAIN_WORD = re.compile(r"\w+")
+
+
+class WordsWithoutSubject(NamedTuple):
+    """Words that name no subject.
+
+    Attributes:
+        plain: Stop words and words of cues, in a language with spaces.
+        edits: The edits without a star.
+        beginnings: The beginnings of the edits with a star.
+        forms: The forms of answers.
+        parts: In a language without spaces, a pattern for all of them.
+    """
+
+    plain: frozenset[str]
+    edits: frozenset[str]
+    beginnings: tuple[str, ...]
+    forms: frozenset[str]
+    parts: re.Pattern[str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +81,10 @@ class Phrases:
         places: Words before the name of a place.
         whos: Words of a question that asks for a name.
         names: Words that introduce a name.
+        pointers: Phrases that point at the last answer.
+        edits: Words that ask for another form, an explanation or a continuation of an answer. A star stands
+            for any ending.
+        forms: Words for what an answer can become, such as "email".
     """
 
     name: str = ""
@@ -100,19 +122,39 @@ class Phrases:
     places: tuple[str, ...] = ()
     whos: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
+    pointers: tuple[str, ...] = ()
+    edits: tuple[str, ...] = ()
+    forms: tuple[str, ...] = ()
 
     @cached_property
     def vocabulary(self) -> frozenset[str]:
         """All words of the lists."""
-        phrases = [phrase for cue in _CUES for phrase in getattr(self, cue)]
+        phrases = [phrase for cue in _CUES if cue not in _ABOUT_ANSWERS for phrase in getattr(self, cue)]
         return self.stop_words.union(*(_PLAIN_WORD.findall(phrase) for phrase in phrases))
+
+    @cached_property
+    def without_subject(self) -> WordsWithoutSubject:
+        """The words that name no subject."""
+        phrases = [phrase for cue in (*_WITHOUT_SUBJECT, "pointers") for phrase in getattr(self, cue)]
+        beginnings = tuple(edit[:-1] for edit in self.edits if edit.endswith("*"))
+        edits = frozenset(edit for edit in self.edits if not edit.endswith("*"))
+        forms = frozenset(form.removesuffix("*") for form in self.forms)
+        if self.spaces:
+            plain = self.stop_words.union(*(_PLAIN_WORD.findall(phrase) for phrase in phrases))
+            return WordsWithoutSubject(plain, edits, beginnings, forms, re.compile("(?!)"))
+        every = sorted(
+            {*phrases, *self.stop_words, *edits, *forms}, key=lambda phrase: (-len(phrase), phrase)
+        )
+        return WordsWithoutSubject(
+            frozenset(), edits, beginnings, forms, re.compile("|".join(map(re.escape, every)))
+        )
 
     @cached_property
     def patterns(self) -> Mapping[str, tuple[frozenset[str], frozenset[str] | None, re.Pattern[str]]]:
         """For each cue: its single words that match anywhere, the first words of its other phrases, and a
         pattern for these phrases. Without spaces there are no words, and `None` for the first words.
         """
-        return {cue: self._pattern(cue) for cue in _CUES}
+        return {cue: self._pattern(cue) for cue in _CUES if cue not in ("edits", "forms")}
 
     def _pattern(self, cue: str) -> tuple[frozenset[str], frozenset[str] | None, re.Pattern[str]]:
         phrases, anywhere = (
@@ -153,12 +195,19 @@ class Phrases:
         return shows
 
 
+_WITHOUT_SUBJECT = (
+    *("references", "replies", "connectives", "agreements", "refusals", "thanks", "changes", "alternatives"),
+    *("asking", "closed", "returns", "farewells", "disjunctions", "offers", "apologies", "confirmations"),
+)
+"""The cues whose words name no subject."""
 _AT_THE_START = frozenset(
     ["replies", "connectives", "greetings", "agreements", "refusals", "asking", "closed"]
 )
 _QUESTIONS = frozenset(["asking", "closed"])
 AFFIXES: Final = ("endings", "prefixes")
 """The lists that are not phrases of a cue."""
+_ABOUT_ANSWERS: Final = ("pointers", "edits", "forms")
+"""The lists that do not identify a language."""
 _CUES = tuple(
     field.name for field in fields(Phrases) if isinstance(field.default, tuple) and field.name not in AFFIXES
 )

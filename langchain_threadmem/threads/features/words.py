@@ -20,6 +20,7 @@ from langchain_threadmem.threads.features.cues import (
     END_CUES,
     MESSAGE_CUES,
     end_cues,
+    leaning,
     message_cues,
     names,
     terms,
@@ -79,6 +80,7 @@ class MessageFeatures:
         names: Its numbers and names, in alphabetical order.
         rarity: The rarity of each term.
         words: The result of `WordVectors.of_message`.
+        leaning: The result of `cues.leaning`.
     """
 
     cues: tuple[float, ...]
@@ -86,6 +88,7 @@ class MessageFeatures:
     names: Sequence[str]
     rarity: Table
     words: Floats
+    leaning: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +148,7 @@ class Reader:
             sorted(names(text, phrases)),
             self.word_vectors.rarities(ordered),
             self.word_vectors.of_message(text),
+            leaning(text, phrases),
         )
 
     def turns(self, turn_ends: Sequence[TurnEnd]) -> TurnFeatures:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from langchain_threadmem.threads.choice import UNBIASED, odds_of_last, stored_chances, weigh
+from langchain_threadmem.threads.choice import UNBIASED, prior_of, stored_chances, weigh
 from langchain_threadmem.threads.features.learned_words import Floats
 from langchain_threadmem.threads.features.table import describe
 from langchain_threadmem.threads.features.words import Reader
@@ -94,7 +94,6 @@ class Sorter:
             rows if self._has_vectors else rows[:, :0] for rows in (humans, answers)
         )
         self._reads, self._bias, self._learned = reads, bias, compatibility(self._way)
-        self._has_subject = False
         self._ends: list[TurnEnd] = []
         self._index = TurnIndex()
         self._above = {turn.end.id: turn.end.previous for turn in turns if turn.fixed}
@@ -121,7 +120,6 @@ class Sorter:
         end = replace(turn.end, previous=parent if known else None, chances=chances)
         self._ends.append(end)
         self._index.put(end)
-        self._has_subject = self._has_subject or bool(self._reads.message(end.human).terms)
 
     def _leads_to(self, candidate: int | None, number: int) -> bool:
         """Whether a turn is above a candidate, since a person has placed a turn below a later turn."""
@@ -137,10 +135,8 @@ class Sorter:
         at = [end.id - 1 for end in compared]
         vectors = self._humans[at], self._answers[at]
         found = describe(compared, *vectors, turn.end.human, vector, self._reads, self._learned)
-        odds = odds_of_last(compared[-1], turn.end.human, self._reads, self._way)
-        weighed = weigh(
-            networks(self._way), found, compared, self._bias, has_subject=self._has_subject, last_is=odds
-        )
+        prior = prior_of(compared, turn.end.human, self._reads, self._way)
+        weighed = weigh(networks(self._way), found, compared, self._bias, prior)
         chances = stored_chances(weighed)
         if turn.end.is_open:
             return chances
