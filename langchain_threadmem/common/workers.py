@@ -23,6 +23,8 @@ T = TypeVar("T")
 log = logging.getLogger(__package__)
 GRACE = 2.0
 """The time in seconds that `close` waits for the running piece of a job."""
+IDLE = 10.0
+"""The time in seconds that the thread of `Gradual` waits for the next job, since a thread starts slowly."""
 
 
 class Background(forking.Forkable):
@@ -84,7 +86,7 @@ class _Job(NamedTuple):
 
 
 class Gradual(forking.Forkable):
-    """Runs jobs piece by piece, in a thread that ends when no job is left.
+    """Runs jobs piece by piece, in a thread that ends when there was no job for `IDLE` seconds.
 
     A job is a function that does the next piece and returns whether pieces are left. An error ends the job;
     it is logged and stored for `failure`. The next call of `start` starts the job again.
@@ -134,6 +136,7 @@ class Gradual(forking.Forkable):
             if self._closed:
                 return
             self._jobs[name] = _Job(piece, gently)
+            self._changed.notify_all()
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(
                     target=self._work, name=f"threadmem {self._name}", daemon=True
@@ -174,6 +177,7 @@ class Gradual(forking.Forkable):
         with self._changed:
             self._closed = True
             self._jobs.clear()
+            self._changed.notify_all()
             thread, self._thread = self._thread, None
         if thread is not None and thread.is_alive():
             thread.join(GRACE)
@@ -191,9 +195,11 @@ class Gradual(forking.Forkable):
                 self._finish(name, job if has_more else None, error)
             if job.gently:
                 time.sleep(min(time.monotonic() - begin, GRACE))
+            del named, job, error  # A waiting thread keeps no texts.
 
     def _next(self) -> tuple[Hashable, _Job] | None:
         with self._changed:
+            self._changed.wait_for(lambda: self._jobs or self._closed, IDLE)
             if not self._jobs:
                 self._thread = None
                 return None

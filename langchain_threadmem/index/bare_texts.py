@@ -17,6 +17,8 @@ from langchain_threadmem.messages.constant_text import LATEST, NOTHING, Constant
 
 _CACHED = 1024
 """The number of bare texts that are cached for a conversation."""
+_SETTLED = 8
+"""The number of messages after which the constant text stays while new messages have all of it."""
 
 
 class BareTexts:
@@ -48,6 +50,8 @@ class BareTexts:
     def learn(self, texts: Sequence[str]) -> None:
         """Determine the constant text by human messages of the conversation, the latest last."""
         self.is_known = True
+        if len(texts) >= _SETTLED and self.constant and self.constant.is_in(texts[-1]):
+            return
         constant = constant_text(texts[-LATEST:])
         if constant != self.constant:
             self._bare = constant, {}

@@ -53,6 +53,16 @@ _OF_TREE = Statement(
     ).limit(bindparam("most")),
     *("tree", "seq", "model", "most"),
 )
+_BEFORE = Statement(
+    node_keys.before(
+        select(node.c.key, node.c.seq, embedding.c.vector)
+        .join(embedding, embedding.c.key == node.c.key)
+        .where(embedding.c.model == bindparam("model")),
+        _TREE,
+        _SEQ,
+    ).limit(bindparam("most")),
+    *("tree", "seq", "model", "most"),
+)
 _OF_OWNER = Statement(
     select(node.c.key, node.c.seq, embedding.c.vector)
     .select_from(_of_nodes)
@@ -145,6 +155,11 @@ def put(conn: Conn, model: str, keys: Iterable[int], matrix: NDArray[np.float32]
 def since(conn: Conn, tree_id: int, model: str, seq: int = 0, most: int = EVERYTHING) -> Vectors:
     """The vectors of the first `most` nodes of a tree with numbers above `seq`."""
     return _vectors(conn, conn.all(_OF_TREE, tree_id, seq, model, most))
+
+
+def before(conn: Conn, tree_id: int, model: str, seq: int, most: int) -> Vectors:
+    """The vectors of the newest `most` nodes of a tree with numbers below `seq`."""
+    return _vectors(conn, conn.all(_BEFORE, tree_id, seq, model, most)[::-1])
 
 
 def after_marks(

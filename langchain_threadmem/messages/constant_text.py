@@ -31,9 +31,9 @@ from langchain_threadmem.messages.courtesies import (
 
 LATEST: Final = 32
 """The number of latest messages whose constant text is determined."""
-SHORT, LONG, END = 160, 4000, 600
-"""The number of characters at the beginning of a message that are compared: first a few, and more if many of
-these are constant; and the number of characters at the end."""
+FIRST, LAST, SHORT, LONG, END = 24, 60, 160, 4000, 600
+"""The number of characters at the beginning and at the end of a message whose outermost tokens are compared;
+if most are equal, the number at the beginning, more if many of these are constant, and at the end."""
 FEW: Final = 10
 """The number of constant tokens after which more characters are compared."""
 NUMBER, GREETS, THANKING = "0", "<greeting>", "<thanks>"
@@ -129,10 +129,27 @@ def _beginning(text: str, most: int) -> Read:
     return _read(_tokens(text[:most], greets=True))
 
 
+class Edges(NamedTuple):
+    """The first token of a text, and its last tokens down to one that ends no sentence."""
+
+    first: Keys
+    last: Keys
+
+
 @cache_of_texts(8192)
-def _ending(text: str, thanks: bool = True) -> Read:
+def _edges(text: str) -> Edges | None:
+    """The edges of a text; `None` if it has no word."""
+    if not _has_word(text):
+        return None
+    last = _ending(text, end=LAST).tokens
+    stops = next((place for place, token in enumerate(last) if not token.is_sign(_STOPS)), len(last))
+    return Edges(_beginning(text, FIRST).keys[:1], tuple(token.key for token in last[: stops + 1]))
+
+
+@cache_of_texts(8192)
+def _ending(text: str, thanks: bool = True, end: int = END) -> Read:
     """The end of a text, the last token first, with or without a token for thanks."""
-    offset = max(len(text) - END, 0)
+    offset = max(len(text) - end, 0)
     tail = text[offset:]
     place = thanks_at_end(tail) if thanks else None
     tokens = _tokens(tail[:place])
@@ -211,6 +228,16 @@ class ConstantText:
                     return text if len(rest) == len(text) else _trimmed(rest, in_sentence=in_sentence)
         return text
 
+    def is_in(self, text: str) -> bool:
+        """Whether a text has all of the constant text."""
+        beginning, ending = self.beginnings[:1], self.endings[:1]
+        return (
+            all(_beginning(text, LONG).keys[: len(keys)] == keys for keys in beginning)
+            and all(_ending(text).keys[: len(keys)] == keys for keys in ending)
+            and (not self.questions or any(label in self.questions for label, _ in _labels(text)))
+            and not self.speakers
+        )
+
     def _starts(self, text: str) -> Iterable[int]:
         """The places after constant beginnings, the last first."""
         if self.questions:
@@ -255,15 +282,25 @@ def constant_text(texts: Sequence[str]) -> ConstantText:
     Cost: 0.1 ms for 32 texts, and 0.2 ms for each text that is new.
     """
     # A message that is repeated word by word has no constant part.
-    different = [text for text in dict.fromkeys(texts) if _has_word(text)]
-    if len(different) < 2:
+    edges = {text: edge for text in dict.fromkeys(texts) if (edge := _edges(text))}
+    several = list(edges)
+    if len(several) < 2:
         return NOTHING
-    beginnings = _shared([_beginning(text, SHORT) for text in different], _begins)
-    if beginnings and len(beginnings[0]) > FEW:
-        beginnings = _shared([_beginning(text, LONG) for text in different], _begins)
-    endings = _shared([_ending(text) for text in different], partial(_ends, begun=bool(beginnings)))
-    questions = _questions(different) if beginnings else frozenset[str]()
-    return ConstantText(beginnings, endings, questions, _speakers(different))
+    beginnings, endings = tuple[Keys, ...](), tuple[Keys, ...]()
+    if _is_usual([edge.first for edge in edges.values()]):
+        beginnings = _shared([_beginning(text, SHORT) for text in several], _begins)
+        if beginnings and len(beginnings[0]) > FEW:
+            beginnings = _shared([_beginning(text, LONG) for text in several], _begins)
+    if _is_usual([edge.last for edge in edges.values()]):
+        endings = _shared([_ending(text) for text in several], partial(_ends, begun=bool(beginnings)))
+    questions = _questions(several) if beginnings else frozenset[str]()
+    speakers = _speakers(several) if _SPEAKER.match(several[-1]) else frozenset[str]()
+    return ConstantText(beginnings, endings, questions, speakers)
+
+
+def _is_usual(keys: Sequence[Keys]) -> bool:
+    """Whether most of the keys are equal."""
+    return Counter(keys).most_common(1)[0][1] > MOST * len(keys)
 
 
 def _shared(

@@ -48,6 +48,16 @@ def segment_of(key: ColumnElement[int]) -> ColumnElement[int]:
     return number
 
 
+def first_in(number: int) -> int:
+    """The key of the first node of a segment, by the number of the segment."""
+    return number << POSITION_BITS
+
+
+def last_in(key: int) -> int:
+    """The highest possible key in the segment of a key."""
+    return key | LAST_POSITION
+
+
 def first_key(number: ColumnElement[int]) -> ColumnElement[int]:
     """The key of the first node of a segment."""
     first: ColumnElement[int] = number.op("<<")(_BITS)

@@ -14,6 +14,7 @@ from langchain_threadmem.engine import telemetry
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.index.embed import embed_soon
+from langchain_threadmem.index.latest_vectors import NewVectors, stored_now
 from langchain_threadmem.messages.codec import decode_stored, encode, is_same_answer
 from langchain_threadmem.messages.convert import MessageInput, messages_of
 from langchain_threadmem.messages.ids import own_id
@@ -26,7 +27,7 @@ from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.threads.moves import heal
 from langchain_threadmem.threads.moves.heal import Move
 from langchain_threadmem.threads.run_selector import ThreadedConversation, parent_if_emptied, select
-from langchain_threadmem.threads.tree_view import turns
+from langchain_threadmem.threads.tree_view import add_written, turns
 from langchain_threadmem.tree import nodes, trees
 from langchain_threadmem.tree.append import TIP, Append, Draft, Parent, Written, is_below
 from langchain_threadmem.tree.conversation import created_tree_of, tree_of
@@ -134,7 +135,12 @@ def _write_selected(
     selected = yield from select(conversation, message)
     return (
         yield from _write(
-            conversation, selected.explains(drafts), selected.parent, selected.chosen_in, selected.moves
+            conversation,
+            selected.explains(drafts),
+            selected.parent,
+            selected.chosen_in,
+            selected.moves,
+            selected.vectors,
         )
     )
 
@@ -145,6 +151,7 @@ def _write(
     parent: Parent = TIP,
     chosen_in: TreeEpoch | None = None,
     moves: Sequence[Move] = (),
+    vectors: NewVectors | None = None,
 ) -> Flow[list[ConversationNode]]:
     if not drafts:
         return []
@@ -154,10 +161,15 @@ def _write(
 
     def move_and_write(conn: Conn) -> Written:
         heal.move(conn, tree, moves, chosen_in)
+        if vectors is not None:
+            vectors.store(conn)
         return write(conn)
 
-    # Several queued appends without moves become one write (`storage.group_commit`).
-    written = yield from Sql(move_and_write if moves else write, write=True)
+    # Several queued appends without moves and vectors become one write (`storage.group_commit`).
+    written = yield from Sql(move_and_write if moves or vectors else write, write=True)
+    stored_now(conversation.runtime, vectors)
+    if not moves:
+        add_written(conversation.runtime, tree, written.nodes)
     embed_soon(conversation.runtime, (tree,))
     for draft, node in zip(drafts, written.nodes, strict=True):
         if draft.given and draft.role in ANSWERING and node.message.id != draft.id:
@@ -246,7 +258,9 @@ def _called(conversation: ThreadedConversation, messages: Sequence[BaseMessage])
         return _NOWHERE
     tree = yield from tree_of(conversation)
     if not conversation.is_linear and isinstance(messages[0], ToolMessage):
-        index = yield from turns(conversation.runtime, tree)
+        index = yield from turns(conversation.runtime, tree, newest=1)
+        if messages[0].tool_call_id not in index.exchanges:
+            index = yield from turns(conversation.runtime, tree)
         exchange = index.exchanges.get(messages[0].tool_call_id)
         if exchange is not None:
             return _Called(exchange.calls, exchange.end, (tree, index.epoch))

@@ -24,6 +24,7 @@ from langchain_core.messages import BaseMessage, HumanMessage, RemoveMessage, Sy
 from typing_extensions import TypedDict
 
 from langchain_threadmem.engine.flow import Flow, Sql
+from langchain_threadmem.index.latest_vectors import stored_now
 from langchain_threadmem.messages.codec import decode_stored, encode
 from langchain_threadmem.messages.prompt import newest_human, shown
 from langchain_threadmem.messages.roles import ANSWERING
@@ -247,6 +248,8 @@ def _route(
         if active is TIP:
             active = _tip_before(conn, tree, head, {str(message.id) for message in spoken[first:]})
         moved = heal.move(conn, tree, selected.moves, selected.chosen_in)
+        if selected.vectors is not None:
+            selected.vectors.store(conn)
         stored = nodes.by_message(conn, tree, drafts[0].id)
         if stored is not None and stored.body != drafts[0].body:
             # A saver has stored the message as it was before an earlier node of the graph changed it.
@@ -270,6 +273,7 @@ def _route(
         return Placed(spoken[first], *place, active, chosen, moved)
 
     placed = yield from Sql(write, write=True)
+    stored_now(conversation.runtime, selected.vectors)
     selected = placed.selected
     if selected.turns is not None and selected.placement is not None and placed.parent_id == selected.parent:
         selected.turns.explain(placed.node_id, selected.placement)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -14,6 +14,7 @@ from langchain_core.messages import BaseMessage
 from langchain_threadmem.engine import telemetry
 from langchain_threadmem.engine.flow import Flow
 from langchain_threadmem.errors import DriverError, PersistenceError, SelectionError
+from langchain_threadmem.index.latest_vectors import NewVectors
 from langchain_threadmem.messages.ids import storable
 from langchain_threadmem.threads.moves.heal import Move, moves
 from langchain_threadmem.threads.selectors import AnySelector, LinearNodeSelector, choice_of
@@ -64,6 +65,7 @@ class Selected(NamedTuple):
         turns: The turns of the conversation; `None` if the selector did not need them.
         moves: The earlier turns to move before the message is stored.
         chosen_in: The epoch of the numbers; see `parent_if_emptied`.
+        vectors: Vectors of earlier messages to store with the message.
     """
 
     parent: Parent
@@ -76,6 +78,7 @@ class Selected(NamedTuple):
     turns: TurnIndex | None = None
     moves: Sequence[Move] = ()
     chosen_in: TreeEpoch | None = None
+    vectors: NewVectors | None = None
 
     def explains(self, drafts: Sequence[Draft]) -> list[Draft]:
         """Drafts of a turn, with the placement on its human message."""
@@ -150,7 +153,7 @@ def select(
     if conversation.is_linear and not hidden:
         return Selected(past.tip, "continues the active thread", active=past.tip, chosen_in=past.read_in)
     tree = yield from tree_of(conversation)
-    index = yield from turns(conversation.runtime, tree)
+    index = yield from _turns(conversation, tree, past)
     is_unseen = isinstance(past.tip, int) and hidden and index.belongs(past.tip, hidden)
     active = past.end if is_unseen else past.tip
     chosen_in = past.read_in or (tree, index.epoch)
@@ -161,18 +164,19 @@ def select(
         return selected
     on_failure, name = conversation.on_selection_failure, conversation.name
     view = TreeView(conversation.runtime, tree, index, on_failure, name, hidden, past.before, past.open_until)
-    ends = view.turn_ends()
     try:
         parent = yield from choice_of(selector, view, message)
         if parent is not None:
-            parent = _end_of(ends, parent, selector)
+            parent = _end_of(view, parent, selector)
         view.reason, view.chances = _stated(view, selector)
     except (PersistenceError, DriverError):
         raise
     except Exception as error:
-        parent = _fallback(conversation, ends, error)
+        parent = _fallback(conversation, view.newest_ends(1), error)
         view.reason, view.chances, view.failed = f"the selector failed: {error}", (), True
-    selected = selected._replace(candidates=len(ends), chances=view.chances)
+    selected = selected._replace(
+        candidates=view.turns.count(view.before), chances=view.chances, vectors=view.vectors
+    )
     if conversation.heal and view.revised and not (suggest or view.failed):
         selected = selected._replace(moves=moves(index, view.revised, conversation.single_tree))
     if parent is None and conversation.single_tree:
@@ -188,10 +192,21 @@ def select(
     return selected._replace(parent=parent, reason=view.reason or usual, placement=placement)
 
 
-def _end_of(ends: Sequence[TurnEnd], chosen: int, selector: AnySelector) -> int:
-    for end in reversed(ends):
-        if end.id == chosen:
-            return end.id  # A selector may return a NumPy integer, which no database accepts.
+def _turns(conversation: ThreadedConversation, tree: int, past: Past) -> Flow[TurnIndex]:
+    """The turns of a conversation that its selector needs."""
+    runtime, newest = conversation.runtime, getattr(conversation.selector, "newest_turns", None)
+    if past.hidden or newest is None:
+        return (yield from turns(runtime, tree))
+    index = yield from turns(runtime, tree, newest)
+    if index.since and past.before is not None and len(index.ends(past.before, newest)) < newest:
+        return (yield from turns(runtime, tree))
+    return index
+
+
+def _end_of(view: TreeView, chosen: int, selector: AnySelector) -> int:
+    end = view.end(chosen) if isinstance(chosen, Hashable) else None
+    if end is not None:
+        return end.id  # A selector may return a NumPy integer, which no database accepts.
     raise SelectionError(f"{type(selector).__name__} chose {chosen!r}, which is not the id of a turn end")
 
 

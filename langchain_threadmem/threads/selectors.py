@@ -10,18 +10,21 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from langchain_core.messages import BaseMessage
 
 from langchain_threadmem.engine.child_runs import call_as_run
 from langchain_threadmem.engine.embedder import Embedder
-from langchain_threadmem.engine.flow import Flow, Sql, arun, run
+from langchain_threadmem.engine.flow import Flow, arun, run
 from langchain_threadmem.engine.multilingual_embeddings import MultilingualEmbeddings
 from langchain_threadmem.engine.runtime import Resources, SharedComponent, bare
 from langchain_threadmem.errors import DriverError, InputError, SelectionError
-from langchain_threadmem.index.embed import catch_up_vectors, embed
+from langchain_threadmem.index.bare_texts import BareTexts
+from langchain_threadmem.index.embed import catch_up_vectors, embed, model_of
+from langchain_threadmem.index.indexes import Indexes
+from langchain_threadmem.index.latest_vectors import latest_vectors, new_vectors
 from langchain_threadmem.index.vectors import NONE, Vectors
 from langchain_threadmem.messages import codec
 from langchain_threadmem.messages.codec import text_of
@@ -38,22 +41,25 @@ from langchain_threadmem.threads.features.bare_turns import (
 )
 from langchain_threadmem.threads.features.learned_words import Floats
 from langchain_threadmem.threads.features.words import Reader
+from langchain_threadmem.threads.group_chat import WINDOW as GROUP_WINDOW
 from langchain_threadmem.threads.group_chat import choose_in_group
 from langchain_threadmem.threads.model import reader
 from langchain_threadmem.threads.shortlist import NEWEST, compared_turns
-from langchain_threadmem.threads.tree_view import TreeView, as_view
+from langchain_threadmem.threads.tree_view import TreeView, as_view, bias_of, read_threads
 from langchain_threadmem.threads.turn_ends import TurnEnd
-from langchain_threadmem.tree import placements
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
 
 log = logging.getLogger(__package__)
-COMPARED, NEAREST = 8192, 24
+COMPARED, NEAREST = 4096, 12
 """The number of messages before the newest turns that are compared, and of those that become candidates."""
+ROUGHLY = 96
+"""The number of messages that rough vectors find, and whose vectors are compared then."""
 CACHED_TEXTS = 4096
 """The number of texts in languages other than English whose vectors are cached."""
+NOTHING = np.zeros(0, np.float32)
 OWN_TURNS = 256
 """The number of latest turns that a selector with its own model embeds; their vectors are not stored."""
 
@@ -71,6 +77,9 @@ AnySelector = NodeSelector | Callable[[TreeView, BaseMessage], int | None]
 
 class FlowSelector:
     """Base class of selectors that are written as a flow: `choose` serves sync and async calls."""
+
+    newest_turns: int | None = None
+    """The number of newest turn ends that `choose` needs; `None` for all."""
 
     def choose(self, tree: TreeView, message: BaseMessage) -> Flow[int | None]:
         """The choice, as a flow; subclasses override it."""
@@ -188,6 +197,7 @@ class SemanticNodeSelector(FlowSelector):
             raise InputError(f"text_of={text_of!r:.200} is no function; pass a function of a message")
         self._embedder = None if embeddings is None else Embedder(embeddings, remember=2 * OWN_TURNS + 2)
         self._text_of = text_of or codec.text_of
+        self.newest_turns = NEWEST + 1 if embeddings is None else OWN_TURNS
 
     def choose(self, tree: TreeView, message: BaseMessage) -> Flow[int | None]:
         """The best turn end to continue, or `None` if the message opens a topic."""
@@ -198,56 +208,41 @@ class SemanticNodeSelector(FlowSelector):
 
     def weigh(self, tree: TreeView, message: BaseMessage) -> Flow[Choice]:
         """The choice, with the probabilities of all candidates."""
-        text, ends, runtime = text_of(message), tree.turn_ends(), tree.runtime
+        runtime = tree.runtime
+        ends = tree.newest_ends(self.newest_turns)
         if not ends:
             return FIRST
         if tree.turns.is_group(message.name):
             reads = None if runtime is None else runtime.get(TurnReader).of("en")
-            return choose_in_group(tree.turns, ends, message.name, text, reads, tree.before)
+            latest = tree.newest_ends(GROUP_WINDOW)
+            return choose_in_group(tree.turns, latest, message.name, text_of(message), reads, tree.before)
         bare = bare_texts(runtime, tree.tree, self._text_of)
         yield from read_texts(tree, ends[-LATEST:], bare)
         text = text_by(self._text_of, message)
         bare.learn([*given_texts(ends[-LATEST:], bare), text])
         text = bare.of(text)
         language = language_of_message(bare_turns(ends[-LATEST_TURNS:], bare), text)
-        if runtime is None and self._embedder is None:
-            self._embedder = Embedder(None, remember=2 * OWN_TURNS + 2)
-        separate = None
-        vectors, vector, model = NONE, np.zeros(0, np.float32), ""
-        if self._embedder is not None:
-            if runtime is not None:
-                runtime.embedders.add(self._embedder)
-            own = ends[-OWN_TURNS:]
-            yield from read_texts(tree, own, bare)
-            own = bare_turns(own, bare)
-            vectors, vector, model = yield from _embedded(self._embedder, own, text)
-        elif runtime is not None and (separate := runtime.get(OtherLanguages).model_for(language)) is None:
-            cached = yield from catch_up_vectors(runtime, tree.tree)
-            vectors, model = NONE if cached is None else cached.vectors, runtime.embedder.model
-            vector = (yield from embed(runtime, [text]))[0]
-        older: list[int] = []
-        if len(ends) > NEWEST:
-            oldest = ends[-NEWEST]
-            before = min(oldest.human_id or oldest.id, oldest.id)  # A moved message has a higher number.
-            if vector.size:
-                older = _nearest(vectors, vector, before)
-            elif runtime is not None and not runtime.encrypted:
-                older = yield from likely(runtime, tree.tree, text, NEAREST, before)
-        compared, version = compared_turns(ends, tree.turns, older), tree.turns.version
+        source = yield from self._vectors(tree, ends, bare, text, language)
+        compared = yield from _compared(tree, ends, source, text)
         yield from read_texts(tree, compared, bare)
         compared = bare_turns(compared, bare)
-        if separate is not None:
-            vectors, vector, model = yield from _embedded(separate, compared, text)
+        if source.separate is not None:
+            source = yield from _embedded(source.separate, compared, text)
         reads = reader(language) if runtime is None else runtime.get(TurnReader).of(language)
-        humans = rows_of(vectors, [end.human_id or 0 for end in compared], vector.size)
-        answers = rows_of(vectors, [end.answer_id for end in compared], vector.size)
-        meaning = vector if vector.size else None
-        bias = UNBIASED
-        if runtime is not None:
-            owner = runtime.owner
-            bias = yield from Sql(lambda conn: placements.bias_of(conn, owner))
+        dimensions = source.message.size
+        humans = rows_of(source.vectors, [end.human_id or 0 for end in compared], dimensions)
+        answers = rows_of(source.vectors, [end.answer_id for end in compared], dimensions)
+        bias = UNBIASED if runtime is None else (yield from bias_of(runtime))
         choice = choose(
-            compared, humans, answers, text, meaning, reads=reads, model=model, version=version, bias=bias
+            compared,
+            humans,
+            answers,
+            text,
+            source.message if dimensions else None,
+            reads=reads,
+            model=source.model,
+            version=tree.turns.version,
+            bias=bias,
         )
         tree.revised = {
             after.id: after.chances
@@ -256,15 +251,79 @@ class SemanticNodeSelector(FlowSelector):
         }
         return choice
 
+    def _vectors(
+        self, tree: TreeView, ends: Sequence[TurnEnd], bare: BareTexts, text: str, language: str
+    ) -> Flow[_Source]:
+        """The vectors of the turns and of the message."""
+        runtime = tree.runtime
+        if runtime is None and self._embedder is None:
+            self._embedder = Embedder(None, remember=2 * OWN_TURNS + 2)
+        if self._embedder is not None:
+            if runtime is not None:
+                runtime.embedders.add(self._embedder)
+            yield from read_texts(tree, ends, bare)
+            return (yield from _embedded(self._embedder, bare_turns(ends, bare), text))
+        assert runtime is not None
+        separate = runtime.get(OtherLanguages).model_for(language)
+        if separate is not None or not (yield from model_of(runtime)):
+            return _Source(NONE, NOTHING, "", separate)
+        if runtime.get(Indexes).settings.history > 1:
+            cached = yield from catch_up_vectors(runtime, tree.tree)
+            vector = (yield from embed(runtime, [text]))[0]
+            return _Source(NONE if cached is None else cached.vectors, vector, runtime.embedder.model)
+        newest = ends[-NEWEST:]
+        yield from read_texts(tree, newest, bare)
+        texts = {}
+        for end in bare_turns(newest, bare):
+            texts[end.human_id or 0], texts[end.answer_id] = end.human, end.answer_with_calls
+        wanted = {number: said for number, said in texts.items() if number and said.strip()}
+        latest, vector = yield from latest_vectors(runtime, tree.tree, tree.turns.epoch, wanted, text)
+        tree.vectors = new_vectors(runtime, tree.tree, latest)
+        return _Source(latest.vectors, vector, runtime.embedder.model, rough=latest.rough)
 
-def _embedded(own: Embedder, ends: Sequence[TurnEnd], text: str) -> Flow[tuple[Vectors, Floats, str]]:
+
+class _Source(NamedTuple):
+    """The vectors of turns.
+
+    Attributes:
+        vectors: The vectors of the messages, by number of the node.
+        message: The vector of the new message; empty without a model.
+        model: The name of the embedding model.
+        separate: The model that embeds the compared turns alone, in another language than English.
+        rough: Rough vectors of the same messages, if there are any.
+    """
+
+    vectors: Vectors
+    message: Floats
+    model: str
+    separate: Embedder | None = None
+    rough: Floats | None = None
+
+
+def _compared(tree: TreeView, ends: Sequence[TurnEnd], source: _Source, text: str) -> Flow[list[TurnEnd]]:
+    """The turns that a message is compared with: the newest, and similar older turns."""
+    older: list[int] = []
+    runtime = tree.runtime
+    if len(ends) > NEWEST:
+        oldest = ends[-NEWEST]
+        before = min(oldest.human_id or oldest.id, oldest.id)  # A moved message has a higher number.
+        if source.message.size:
+            older = _nearest(source.vectors, source.rough, source.message, before)
+        elif runtime is not None and not runtime.encrypted:
+            older = yield from likely(runtime, tree.tree, text, NEAREST, before)
+        if runtime is not None:
+            yield from read_threads(runtime, tree.tree, tree.turns, older)
+    return compared_turns(ends, tree.turns, older)
+
+
+def _embedded(own: Embedder, ends: Sequence[TurnEnd], text: str) -> Flow[_Source]:
     """Vectors of turns and of a message by another model than the memory's, whose vectors are only cached."""
     by_id = {end.human_id: end.human for end in ends} | {end.answer_id: end.answer_with_calls for end in ends}
     ids = sorted(id_ for id_ in by_id if id_)
     texts = [*(by_id[id_] for id_ in ids), text]
     rows = yield from own.embed(texts)
     seqs = np.array(ids, np.int64)
-    return Vectors(seqs, seqs, rows[:-1]), rows[-1], own.model
+    return _Source(Vectors(seqs, seqs, rows[:-1]), rows[-1], own.model)
 
 
 class OtherLanguages(SharedComponent):
@@ -321,16 +380,24 @@ class TurnReader(SharedComponent):
         self._readers = {}
 
 
-def _nearest(vectors: Vectors, vector: Floats, before: int) -> list[int]:
-    """The ids of the nearest nodes to a message before another node, the nearest first."""
+def _nearest(vectors: Vectors, rough: Floats | None, vector: Floats, before: int) -> list[int]:
+    """The ids of the nodes before another node that are nearer to a message than all later nodes.
+
+    The nearest comes first; at most `NEAREST`.
+    """
     last = int(np.searchsorted(vectors.seqs, before))
     if not last:
         return []
     first = max(last - COMPARED, 0)
-    apart = vectors.matrix[first:last] @ -vector
-    nearest = np.argpartition(apart, NEAREST)[:NEAREST] if len(apart) > NEAREST else np.arange(len(apart))
+    newest = (vectors.matrix[last:] @ vector).max(initial=0.0)
+    among = np.arange(first, last)
+    if last - first > ROUGHLY and rough is not None:
+        apart = rough[first:last] @ -vector[: rough.shape[1]]
+        among = first + np.argpartition(apart, ROUGHLY)[:ROUGHLY]
+    cosines = vectors.matrix[among] @ vector
     # Nodes at the same distance are ordered by age: equal calls give equal results.
-    ids: list[int] = vectors.seqs[first + nearest[np.lexsort((nearest, apart[nearest]))]].tolist()
+    order = np.lexsort((among, -cosines))[:NEAREST]
+    ids: list[int] = vectors.seqs[among[order[cosines[order] >= newest]]].tolist()
     return ids
 
 

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from itertools import dropwhile, takewhile
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from langchain_threadmem.engine.flow import Flow, Sql
-from langchain_threadmem.engine.runtime import Runtime, TreeCache
+from langchain_threadmem.engine.runtime import Component, Runtime, TreeCache
 from langchain_threadmem.errors import InputError
+from langchain_threadmem.index.latest_vectors import NewVectors
+from langchain_threadmem.storage import node_keys
 from langchain_threadmem.storage.statements import Conn
-from langchain_threadmem.threads.turn_ends import TurnEnd, TurnIndex
+from langchain_threadmem.threads.turn_ends import NEWEST_NODES, TurnEnd, TurnIndex
 from langchain_threadmem.tree import graph, nodes, trees
 from langchain_threadmem.tree import placements as stored_placements
 from langchain_threadmem.tree.graph import parents_first
-from langchain_threadmem.tree.node import Chances, ConversationNode, Placement
+from langchain_threadmem.tree.node import Bias, Chances, ConversationNode, Placement
 from langchain_threadmem.tree.rows import nodes_of
 from langchain_threadmem.tree.run_lineage import ENDLESS, Span
 
 if TYPE_CHECKING:
     import networkx as nx
 
+LAST_NODES, NODES_AROUND = 24, 8
+"""The number of nodes at the end of an older thread, and around a node, that are read."""
 OnFailure = Literal["latest", "root", "raise"]
 """The place of a message whose selector failed: below the latest answer, a new root, or an error."""
 
@@ -53,13 +60,7 @@ class TreeView:
         self.before = ENDLESS if before is None else before
         """Number of the first node that is not before the message; the index may contain newer nodes."""
         self._all_turns, self._hidden = turns, hidden
-        last_open = ENDLESS if open_until is None else open_until
-        self._ends = [
-            end
-            for end in self.turns.ends()
-            if end.id < self.before
-            and not (end.is_open and self.turns.first_version(end.human_id or 0) > last_open)
-        ]
+        self._last_open = ENDLESS if open_until is None else open_until
         self.reason = ""
         """The selector's reason, in a few words, if it gives one."""
         self.chances: Chances = ()
@@ -68,13 +69,34 @@ class TreeView:
         """New probabilities of answered turns, the likeliest place first, by the `id` of the turn end."""
         self.title = ""
         """A title for the new thread, if the selector gives one."""
+        self.vectors: NewVectors | None = None
+        """Vectors of earlier messages that the selector has computed, which are stored with the message."""
 
     def turn_ends(self) -> Sequence[TurnEnd]:
         """The ends of turns that a new message can continue, oldest first.
 
         The end of a turn is its answer; the end of a turn that nothing answers yet is its last message.
         """
-        return self._ends
+        return self.newest_ends(None)
+
+    def newest_ends(self, most: int | None) -> Sequence[TurnEnd]:
+        """The newest of `turn_ends()`, oldest first; all with `None`."""
+        more = most
+        while True:
+            ends = self.turns.ends(self.before, more)
+            shown = [end for end in ends if self._is_shown(end)]
+            if more is None or most is None or len(shown) >= most or len(ends) < more:
+                return shown[-most:] if most else shown
+            more *= 2
+
+    def end(self, id_: int) -> TurnEnd | None:
+        """The turn end with an id."""
+        end = self.turns.end(id_)
+        return end if end is not None and end.id < self.before and self._is_shown(end) else None
+
+    def _is_shown(self, end: TurnEnd) -> bool:
+        """Whether the turn is no open turn that began too late."""
+        return not end.is_open or self.turns.first_version(end.human_id or 0) <= self._last_open
 
     def thread(self, node_id: int) -> list[ConversationNode]:
         """The nodes from the root to a node, oldest first.
@@ -137,20 +159,156 @@ class TurnIndexes(TreeCache[TurnIndex]):
     """The turn ends of conversations, by tree."""
 
 
-def turns(runtime: Runtime, tree: int) -> Flow[TurnIndex]:
-    """The turn ends of a conversation, cached and brought up to date."""
+def turns(runtime: Runtime, tree: int, newest: int | None = None) -> Flow[TurnIndex]:
+    """The turn ends of a conversation, cached and brought up to date.
+
+    Args:
+        runtime: The owner's memory.
+        tree: The conversation.
+        newest: The number of newest turn ends that are needed; `None` for all.
+
+    Cost: one statement, and 25 µs for each node that is read.
+    """
     cache = runtime.get(TurnIndexes).values
-    index = cache.setdefault((tree,), TurnIndex)
-    last, version = index.last, index.version
+    index = cache.get((tree,))
+    nodes_read = NEWEST_NODES
+    while True:
+        step = _Reading(tree, index, newest, nodes_read)
+        current, rows, placements = yield from Sql(step.read)
+        if current is not index:
+            index = current
+            cache.put((tree,), index)
+            runtime.get(Biases).value = None
+        if rows:
+            index.add(nodes_of(rows), placements)
+        if _suffices(index, newest):
+            return index
+        nodes_read *= 4
 
-    def read(conn: Conn) -> tuple[trees.Head, list[nodes.NodeRow], dict[int, Placement]]:
-        head = trees.head(conn, tree)
-        start = last if head.version == version else 0
-        return head, nodes.since(conn, tree, start), stored_placements.since(conn, tree, start)
 
-    head, rows, placements = yield from Sql(read)
-    if head.version != version:
-        index = TurnIndex(head.version, head.epoch)
-        cache.put((tree,), index)
-    index.add(nodes_of(rows), placements)
-    return index
+def add_written(runtime: Runtime, tree: int, written: Sequence[ConversationNode]) -> None:
+    """Add nodes that were just written to the cached index of a conversation, if they are the next ones."""
+    index = runtime.get(TurnIndexes).values.get((tree,))
+    if index is not None and written and written[0].id == index.last + 1:
+        index.add(written, {node.id: node.placement for node in written if node.placement is not None})
+
+
+class Biases(Component):
+    """The bias of an owner, which is read again after a correction and for each new index."""
+
+    value: Bias | None = None
+
+
+def bias_of(runtime: Runtime) -> Flow[Bias]:
+    """The bias of the owner, cached."""
+    cache = runtime.get(Biases)
+    if cache.value is None:
+        cache.value = yield from Sql(lambda conn: stored_placements.bias_of(conn, runtime.owner))
+    return cache.value
+
+
+class _News(NamedTuple):
+    """An index, and the nodes and placements that it does not contain yet."""
+
+    turns: TurnIndex
+    rows: Sequence[nodes.NodeRow] = ()
+    placements: Mapping[int, Placement] = MappingProxyType({})
+
+
+class _Reading(NamedTuple):
+    """The read of the news of an index; the attributes are those of `turns`, and the size of a new index."""
+
+    tree: int
+    turns: TurnIndex | None
+    newest: int | None
+    nodes: int
+
+    def read(self, conn: Conn) -> _News:
+        """The index, or a new index after a change of stored nodes, and the nodes that it lacks."""
+        head, index = trees.head(conn, self.tree), self.turns
+        if index is None or index.version != head.version or not _suffices(index, self.newest):
+            since = 0 if self.newest is None else max(head.next_seq - 1 - self.nodes, 0)
+            index = TurnIndex(head.version, head.epoch, since)
+        last = index.last
+        if last == head.next_seq - 1:
+            return _News(index)
+        return _News(
+            index, nodes.since(conn, self.tree, last), stored_placements.since(conn, self.tree, last)
+        )
+
+
+def _suffices(index: TurnIndex, newest: int | None) -> bool:
+    """Whether an index contains a number of newest turn ends, or all."""
+    return not index.since or (newest is not None and len(index.ends(most=newest)) == newest)
+
+
+def read_threads(runtime: Runtime, tree: int, index: TurnIndex, near: Sequence[int]) -> Flow[None]:
+    """Add to an index the threads of nodes that are older than its nodes: some turns of each.
+
+    Args:
+        runtime: The owner's memory.
+        tree: The conversation.
+        index: The index.
+        near: Numbers of nodes.
+
+    Cost: six statements for each thread that the index does not contain yet.
+    """
+    unread = [number for number in near if number <= index.since and number not in index.read]
+    if not unread:
+        return
+    threads = yield from Sql(lambda conn: _threads(conn, tree, unread))
+    for rows, placements, end in threads:
+        # Rows of one thread follow each other, though some between them are not read.
+        above = [None, *(row.seq for row in rows[:-1])]
+        linked = [row._replace(parent=parent) for row, parent in zip(rows, above, strict=True)]
+        thread = TurnIndex()
+        thread.add(nodes_of(linked), placements)
+        older = [turn for turn in thread.ends() if turn.id <= index.since]
+        # The thread may go on in the index.
+        last = index.end_from(end) if end > index.since else None
+        top = None if last is None else [*index.upwards(last.id)][-1].human_id
+        index.insert(older, [top] if top in index.severed else [])
+    index.read.update(unread)
+
+
+class _Thread(NamedTuple):
+    """Some nodes of a thread in their order, their placements, and the number of its last node."""
+
+    rows: Sequence[nodes.NodeRow]
+    placements: Mapping[int, Placement]
+    end: int
+
+
+def _threads(conn: Conn, tree: int, numbers: Sequence[int]) -> list[_Thread]:
+    """The threads of nodes: the turns of the nodes and the last turns."""
+    found = [row.key for number in numbers if (row := nodes.by_seq(conn, tree, number)) is not None]
+    through: dict[int, list[int]] = defaultdict(list)
+    for key, end in nodes.thread_ends(conn, found).items():
+        through[end].append(key)
+    threads = []
+    for end, keys in through.items():
+        rows = {row.seq: row for row in _turns_of(nodes.thread(conn, end, LAST_NODES), is_end=True)}
+        for key in keys:
+            last = min(key + NODES_AROUND, node_keys.last_in(key))
+            below = nodes.between(conn, key + 1, last) if last > key else []
+            rest_of_turn = takewhile(lambda row: row.role != "human", below)
+            piece = [*nodes.thread(conn, key, NODES_AROUND), *rest_of_turn]
+            rows |= {row.seq: row for row in _turns_of(piece, is_end=False)}
+        if rows:
+            ordered = [rows[number] for number in sorted(rows)]
+            placements = stored_placements.by_keys(conn, [row.key for row in ordered if row.role == "human"])
+            threads.append(_Thread(ordered, placements, ordered[-1].seq))
+    return threads
+
+
+def _turns_of(rows: Sequence[nodes.NodeRow], *, is_end: bool) -> list[nodes.NodeRow]:
+    """Nodes from the first question on, each below the node before it.
+
+    Unless they are the end of the thread, they end with an answer.
+    """
+    # A node that was moved may have the key after another.
+    moved = next((n for n in range(1, len(rows)) if rows[n].parent != rows[n - 1].seq), len(rows))
+    turns = [*dropwhile(lambda row: row.role != "human", rows[:moved])]
+    while turns and not is_end and turns[-1].role != "ai":
+        turns.pop()
+    return turns

@@ -7,7 +7,8 @@ end is its human message, or the last result of a tool: a human message never co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from bisect import bisect_left, insort
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime
 from types import MappingProxyType
@@ -22,9 +23,11 @@ from langchain_threadmem.messages.tool_pairs import call_ids, calls_tools, text_
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.tree.graph import parents_first
 from langchain_threadmem.tree.node import EPOCH, Chances, ConversationNode, MessageSummary, Placement
-from langchain_threadmem.tree.run_lineage import Span, within
+from langchain_threadmem.tree.run_lineage import ENDLESS, Span, within
 
 T = TypeVar("T")
+NEWEST_NODES = 256
+"""The number of newest nodes with which an index begins, and whose speakers make a group chat."""
 
 
 class Speech(NamedTuple):
@@ -131,11 +134,13 @@ class TurnIndex:
     """The turn ends of a growing conversation.
 
     Nodes are added in the order of their ids; a node that is added twice counts once. A change of a stored
-    node's state raises the tree's version and needs a new index.
+    node's state raises the tree's version and needs a new index. The index of a long conversation may contain
+    its newest nodes alone, and then some older threads (`insert`).
 
     Args:
         version: Version of the tree whose nodes are added.
         epoch: Epoch of this tree.
+        since: Id of the last node that is not in the index; 0 if it contains all nodes.
 
     Example:
         >>> from langchain_core.messages import AIMessage, HumanMessage
@@ -145,10 +150,14 @@ class TurnIndex:
         [(2, 'Hi', 'Hello')]
     """
 
-    def __init__(self, version: int = 0, epoch: int = 0) -> None:
-        self.version, self.epoch = version, epoch
-        self.last = 0
+    def __init__(self, version: int = 0, epoch: int = 0, since: int = 0) -> None:
+        self.version, self.epoch, self.since = version, epoch, since
+        self.last = since
         """Id of the newest node in the index."""
+        self.severed: dict[int, int] = {}
+        """For a human node whose parent is not in the index: the parent."""
+        self.read: set[int] = set()
+        """Numbers of older nodes whose threads were inserted."""
         self.speeches: list[Speech] = []
         """The human messages and answers, parents before their children."""
         self._derived: dict[Callable[[], Any], Any] = {}
@@ -160,9 +169,14 @@ class TurnIndex:
         # For a former end of a turn that went on: the next end of the turn.
         self.exchanges: dict[str | None, Exchange] = {}
         """The newest exchange of each tool call."""
-        self._names: set[str] = set()
+        self._sorted: list[int] = []
+        # The ids of the ends, ascending.
+        self._names: dict[str, int] = {}
+        # The newest human node of each name.
         self._openings: dict[int, int] = {}
         self._following: dict[int, int] = {}
+        self._leaves: dict[int, int] = {}
+        # Known ends of threads below turn ends, valid until a thread branches.
         self._turn_of: dict[int, _Turn] = {}
         self._first: dict[int, int] = {}
         # For a human node that replaces another (an edit or a move): the first version.
@@ -189,7 +203,7 @@ class TurnIndex:
                     if node.superseded_by is not None:
                         self._first[node.superseded_by] = self._first.get(id_, id_)
                     if node.message.name:
-                        self._names.add(node.message.name)
+                        self._names[node.message.name] = id_
             for id_ in parents_first({id_: node.parent_id for id_, node in new.items()}):
                 self._add(new[id_])
 
@@ -211,14 +225,34 @@ class TurnIndex:
             return value
 
     def is_group(self, speaker: str | None = None) -> bool:
-        """Whether human messages, with one of a new speaker, have two or more different names."""
-        return len(self._names | {speaker} if speaker else self._names) > 1
+        """Whether the newest human messages, with one of a new speaker, have two or more different names."""
+        if len(self._names) < (1 if speaker else 2):
+            return False
+        newest = {name for name, id_ in self._names.items() if id_ > self.last - NEWEST_NODES}
+        return len(newest | {speaker} if speaker else newest) > 1
 
-    def ends(self) -> list[TurnEnd]:
-        """The turn ends, oldest first."""
+    def ends(self, before: int = ENDLESS, most: int | None = None) -> list[TurnEnd]:
+        """The turn ends in the index, oldest first.
+
+        Args:
+            before: Only turn ends with a lower id.
+            most: The number of the newest of them; `None` for all.
+        """
         with self._lock:
-            ends = [*self._ends.values()]
-        return sorted(ends, key=lambda end: end.id)
+            last = len(self._sorted) if before > self.last else bisect_left(self._sorted, before)
+            first = 0 if most is None else max(last - most, 0)
+            return [self._ends[id_] for id_ in self._sorted[first:last]]
+
+    def count(self, before: int = ENDLESS) -> int:
+        """The number of turn ends in the index with a lower id than `before`."""
+        with self._lock:
+            return bisect_left(self._sorted, before)
+
+    def end_from(self, id_: int) -> TurnEnd | None:
+        """The first turn end from a node on, which is the end of the turn of the node."""
+        with self._lock:
+            place = bisect_left(self._sorted, id_)
+            return self._ends[self._sorted[place]] if place < len(self._sorted) else None
 
     def in_order(self) -> list[tuple[int, Speech]]:
         """The speeches in the order in which they were first stored, with the id of the first version."""
@@ -244,7 +278,7 @@ class TurnIndex:
 
         Later additions to this index do not change the copy. The cost is linear.
         """
-        copy = TurnIndex(self.version, self.epoch)
+        copy = TurnIndex(self.version, self.epoch, self.since)
         copy.last, copy._openings, copy._names = self.last, self._openings, self._names
         copy._moved, copy._first = self._moved, self._first
         removed: set[int] = set()
@@ -262,6 +296,7 @@ class TurnIndex:
                 removed.add(speech.id)
                 continue
             copy.speeches.append(speech)
+        copy._sorted = sorted(copy._ends)
         return copy
 
     def upwards(self, id_: int | None) -> Iterator[TurnEnd]:
@@ -272,26 +307,31 @@ class TurnIndex:
 
     def end_above(self, id_: int) -> int | None:
         """The turn end with the id of a node, or else the turn end that the turn of the node continues."""
-        if id_ in self._ends:
+        if id_ in self._ends or id_ <= self.since:
             return id_
         previous = self._turn_of.get(id_, _NO_TURN).previous
         return None if previous is None else self._now(previous)
 
     def leaf(self, id_: int) -> int:
         """The end of the thread of a turn end; at a branch, of the newest branch."""
+        passed = []
         id_ = self._now(id_)
-        while (following := self._following.get(id_)) is not None:
-            id_ = following
+        while (following := self._leaves.get(id_) or self._following.get(id_)) is not None:
+            passed.append(id_)
+            id_ = following if following in self._ends else self._now(following)
+        self._leaves |= dict.fromkeys(passed, id_)
         return id_
 
     def latest_before(self, id_: int) -> int | None:
         """The latest turn end before a message was first stored."""
-        first = self.first_version(id_)
-        return max((end for end in self._ends if end < first), default=None)
+        place = bisect_left(self._sorted, self.first_version(id_))
+        return self._sorted[place - 1] if place else None
 
     def opening(self, id_: int) -> TurnEnd | None:
         """The first turn end of the thread of a turn end, if the index contains it."""
-        return self._end(self._openings[id_])
+        while (above := self._openings.get(id_, id_)) != id_:
+            id_ = above
+        return self._end(id_)
 
     def _end(self, id_: int) -> TurnEnd | None:
         return self._ends.get(id_) or self._ends.get(self._now(id_))
@@ -307,6 +347,12 @@ class TurnIndex:
         if node.message.type == "system":
             self._above_system[node.id] = parent
         above = self._turn_of.get(parent) if parent is not None else None
+        if node.parent_id is not None and node.parent_id <= self.since and above is None:
+            if node.message.type != "human":
+                self._turn_of[node.id] = _NO_TURN  # Its turn began before the nodes of the index.
+                self._add_to_exchange(node)
+                return
+            self.severed[node.id] = node.parent_id
         if node.message.type == "human":
             turn = _Turn(node.id, text_of(node.message), self._continued(above), said=node.id)
         else:
@@ -375,9 +421,37 @@ class TurnIndex:
     def put(self, end: TurnEnd) -> None:
         """Add a turn end that is newer than the turn end that it continues."""
         self._openings[end.id] = self._openings.get(end.previous or 0, end.id)
-        if end.previous is not None:
-            self._following[end.previous] = end.id
+        self._follow(end)
         self._ends[end.id] = end
+        if self._sorted and self._sorted[-1] > end.id:
+            insort(self._sorted, end.id)
+        else:
+            self._sorted.append(end.id)
+
+    def _follow(self, end: TurnEnd) -> None:
+        if end.previous is not None:
+            if end.previous in self._following:
+                self._leaves = {}
+            self._following[end.previous] = end.id
+
+    def insert(self, thread: Sequence[TurnEnd], severed: Collection[int]) -> None:
+        """Add turns of a thread that is older than the nodes of the index.
+
+        Args:
+            thread: Some turns of the thread, oldest first, each with the turn before it as `previous`.
+            severed: Human nodes of the index below the thread, among `severed`.
+        """
+        with self._lock:
+            for end in thread:
+                if end.id not in self._ends:
+                    self.put(end)
+            for human in severed:
+                below = self._end(self._turn_of[human].end or 0)
+                if self.severed.pop(human, None) is not None and below is not None and thread:
+                    linked = replace(below, previous=thread[-1].id)
+                    self._ends[below.id] = linked
+                    self._openings[below.id] = thread[-1].id
+                    self._follow(linked)
 
     def _put(self, former: TurnEnd | None, end: TurnEnd) -> None:
         """Add a turn end, or move the end of its turn from a former end."""
@@ -385,6 +459,7 @@ class TurnIndex:
             self.put(end)
         elif former.id == next(reversed(self._ends)):  # Nothing continues it.
             del self._ends[former.id]
+            self._sorted.remove(former.id) if self._sorted[-1] != former.id else self._sorted.pop()
             self.put(end)
         else:
             self._move(former.id, end)
@@ -408,6 +483,8 @@ class TurnIndex:
             id_ if id_ != former else end.id: self._moved_along(other) if id_ != former else end
             for id_, other in self._ends.items()
         }
+        self._sorted = sorted(self._ends)
+        self._leaves = {}
 
     def _moved_along(self, end: TurnEnd) -> TurnEnd:
         """A turn end that refers to present ends."""

@@ -222,6 +222,26 @@ _OUTLINE_OF_TREE = Statement(
     node_keys.keys_of(_TREE).with_only_columns(*OUTLINE).where(STORED).order_by(node.c.seq), "tree"
 )
 _PLACE = Statement(select(node.c.tree, node.c.seq).where(node.c.key == bindparam("key")), "key")
+_later, _fork, _branch = node.alias("later"), segment.alias("fork"), segment.alias("branch")
+_BELOW = node.c.key, node_keys.end_of(node.c.key)
+_RUNS = Statement(
+    select(
+        node.c.key,
+        select(func.max(_later.c.key)).where(_later.c.key.between(*_BELOW)).scalar_subquery(),
+        select(func.max(_branch.c.id))
+        .where(
+            _branch.c.tree == node.c.tree,
+            _branch.c.parent
+            == select(func.min(_fork.c.parent))
+            .where(_fork.c.tree == node.c.tree, _fork.c.parent.between(*_BELOW))
+            .correlate(node)
+            .scalar_subquery(),
+        )
+        .correlate(node)
+        .scalar_subquery(),
+    ).where(within(node.c.key, "keys")),
+    "keys",
+)
 EVERYTHING = (1 << 62) - 1
 """A limit that no number of nodes reaches."""
 
@@ -318,6 +338,25 @@ def opened_messages(conn: Conn, results: Iterable[Iterable[Any]]) -> list[Any]:
     if (seal := conn.seal) is None:
         return rows
     return [(row[0], seal.open_body(row[0], row[2], row[1]), *row[2:]) for row in rows]
+
+
+def thread_ends(conn: Conn, keys: Iterable[int]) -> dict[int, int]:
+    """The key of the last node below each node; at a branch, of the newest branch."""
+    ends = {key: key for key in keys}
+    below = set(ends)
+    while below:
+        runs = {key: (last, fork) for key, last, fork in conn.all(_RUNS, json.dumps(sorted(below)))}
+        below = set()
+        for key, end in ends.items():
+            last, fork = runs.get(end, (end, None))
+            ends[key] = last if fork is None else node_keys.first_in(fork)
+            below |= set() if fork is None else {ends[key]}
+    return ends
+
+
+def between(conn: Conn, first: int, last: int) -> list[NodeRow]:
+    """The nodes of a range of keys, in the order of the keys."""
+    return _opened(conn, conn.all(_ROWS_OF_RANGE, first, last))
 
 
 def tip(conn: Conn, tree_id: int) -> NodeRow | None:

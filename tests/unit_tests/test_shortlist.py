@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
 
 from langchain_threadmem import LocalEmbeddings, MemorySystem, SemanticNodeSelector
-from langchain_threadmem.threads.features.structure import PATH
 from langchain_threadmem.threads.selectors import OWN_TURNS
-from langchain_threadmem.threads.shortlist import NEWEST, compared_turns, detached
+from langchain_threadmem.threads.shortlist import NEWEST, OLD_PATH, compared_turns, detached
 from langchain_threadmem.threads.turn_ends import TurnEnd, TurnIndex
 from langchain_threadmem.tree.node import ConversationNode
 
@@ -42,7 +41,7 @@ def test_of_a_long_one_the_newest_are_looked_at() -> None:
 def test_a_thread_that_rested_for_long_is_found_by_any_of_its_turns() -> None:
     index = grown([n - 1 if 0 < n < 20 else None for n in range(1000)])
     seen = places(compared_turns(index.ends(), index, [18]))
-    assert {0, 8, *range(20 - PATH, 20)} <= set(seen), "its opening, what was near, and its last turns"
+    assert {0, 8, *range(20 - OLD_PATH, 20)} <= set(seen), "its opening, what was near, and its last turns"
     assert seen[-NEWEST:] == list(range(1000 - NEWEST, 1000))
     assert seen == sorted(seen)
 

@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Sequence
 
+from langchain_threadmem.common.cache import cache_of_texts
 from langchain_threadmem.messages.courtesies import greets
 from langchain_threadmem.threads.features.phrases import Phrases
 
@@ -54,6 +55,7 @@ def terms(text: str, phrases: Phrases) -> frozenset[str]:
     return frozenset(_stem(word, phrases) for word in words)
 
 
+@cache_of_texts(8192)
 def _stem(word: str, phrases: Phrases) -> str:
     if word.startswith(phrases.prefixes):
         fitting = (prefix for prefix in phrases.prefixes if word.startswith(prefix))
@@ -148,7 +150,7 @@ def leaning(message: str, phrases: Phrases) -> float:
     """
     if len(message) > LONGEST_POINTER:
         return 0.0
-    text, known = _plain(message), phrases.without_subject
+    text, known = _read(message, phrases)[0], phrases.without_subject
     edits = asks = forms = new = 0
     if phrases.spaces:
         for word in _PLAIN_WORD.findall(text):
@@ -184,6 +186,7 @@ _PHRASES_OF_ENDINGS = {
     "sorry": "apologies",
 }
 """Cues of the last question and of the end of an answer, each with its list of `Phrases`."""
+_NO_QUESTION = (0.0,) * len(_PHRASES_OF_QUESTIONS)
 _OF_HUMANS = ("human_farewell", "human_thanks", "human_question")
 END_CUES = ("asks", *_PHRASES_OF_QUESTIONS, *_PHRASES_OF_ENDINGS, "long", *_OF_HUMANS)
 """The names of the numbers that `end_cues` returns."""
@@ -203,10 +206,10 @@ def end_cues(human: str, answer: str, phrases: Phrases) -> tuple[float, ...]:
     match = _LAST_QUESTION.search(tail) if any(mark in tail for mark in QUESTION_MARKS) else None
     question = match.group().strip() if match else ""
     asks, ends = phrases.shown(question), phrases.shown(tail)
-    human_shows = phrases.shown(_plain(_shortened(human)))
+    human_shows = phrases.shown(_read(human, phrases)[0])
     return (
         float(bool(question)),
-        *(float(asks(name)) for name in _PHRASES_OF_QUESTIONS.values()),
+        *((float(asks(name)) for name in _PHRASES_OF_QUESTIONS.values()) if question else _NO_QUESTION),
         *(float(ends(name)) for name in _PHRASES_OF_ENDINGS.values()),
         math.log1p(len(answer) / 100.0),
         float(human_shows("farewells")),
@@ -215,6 +218,7 @@ def end_cues(human: str, answer: str, phrases: Phrases) -> tuple[float, ...]:
     )
 
 
+@cache_of_texts(8)
 def _read(text: str, phrases: Phrases) -> tuple[str, Sequence[str]]:
     """The text in lower case, and its words; in a language without spaces the pairs of its characters."""
     plain = _plain(_shortened(text))

@@ -8,11 +8,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
-from langchain_threadmem.common.cache import LruCache
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.threads.features.learned_words import Floats
 from langchain_threadmem.threads.features.structure import LEAST, Paths, Table, Tree, along, best_after
@@ -23,6 +21,8 @@ CALIBRATION_TURNS = 32
 """The number of latest turns from which the mean similarity is estimated."""
 PRIOR_PAIRS = 8.0
 """The weight of the prior of the mean similarity, as a number of pairs of texts."""
+CACHED_FITS = 16_384
+"""The number of cached fits of a message to the turn before it."""
 STRANGE = 2.0
 """The similarity, in standard deviations, above which two texts are near."""
 
@@ -53,7 +53,7 @@ class Compatibility:
 
     def fits(
         self,
-        cache: LruCache[tuple[str, str], float],
+        cache: dict[tuple[str, str], float],
         turn_ends: Sequence[TurnEnd],
         humans: Floats,
         answers: Floats,
@@ -68,17 +68,17 @@ class Compatibility:
             answers: Vectors of their answers.
             paths: The ends of the threads of the candidates.
         """
-
-        def fit(before: int, after: int) -> float:
-            key = answers[before] @ self.answer + humans[before] @ self.human
-            return float(key @ humans[after])
-
-        fits = [
-            cache.setdefault(
-                (turn_ends[before].answer_with_calls, turn_ends[after].human), partial(fit, before, after)
-            )
-            for before, after in zip(paths.above.tolist(), paths.below.tolist(), strict=True)
-        ]
+        above, below = paths.above.tolist(), paths.below.tolist()
+        texts = [(turn.answer_with_calls if turn.calls else turn.answer, turn.human) for turn in turn_ends]
+        pairs = [(texts[before][0], texts[after][1]) for before, after in zip(above, below, strict=True)]
+        fits = [cache.get(pair) for pair in pairs]
+        for place, fit in enumerate(fits):
+            if fit is None:
+                before = above[place]
+                key = answers[before] @ self.answer + humans[before] @ self.human
+                fits[place] = cache[pairs[place]] = float(key @ humans[below[place]])
+        if len(cache) > CACHED_FITS:
+            cache.clear()
         return np.array(fits, np.float32)
 
 
@@ -86,22 +86,26 @@ def similarities(humans: Floats, answers: Floats, vector: Floats) -> tuple[Table
     """The message's cosine with the nearer text of each turn, then its cosines with the human messages and
     with the answers, standardized by the similarities in the conversation.
     """
-    to_human, to_answer = (humans @ vector).astype(float), (answers @ vector).astype(float)
+    to_human, to_answer = humans @ vector, answers @ vector
     late_humans, late_answers = humans[-CALIBRATION_TURNS:], answers[-CALIBRATION_TURNS:]
     among, across = late_humans @ late_humans.T, late_answers @ late_humans.T
-    own_pairs = across.diagonal()  # An answer and its human message are nearer than other pairs.
-    measured = np.concatenate([to_human, to_answer, among.ravel(), across.ravel()])
-    own = np.concatenate([among.diagonal(), own_pairs]).astype(float)
-    total, count = float(measured.sum() - own.sum()), len(measured) - len(own)
+    own, own_pairs = among.diagonal(), across.diagonal()  # Own pairs are nearer than others.
+    pairs = to_human, to_answer, among, across
+    total = sum(float(part.sum()) for part in pairs) - float(own.sum() + own_pairs.sum())
+    squares = sum(float(np.vdot(part, part)) for part in pairs)
+    squares -= float(own @ own + own_pairs @ own_pairs)
+    count = 2 * (len(to_human) + len(own) * (len(own) - 1))
     if not math.isfinite(total):
         raise InputError("a vector of an earlier turn is not finite; embed the turn again, or pass no vector")
     # The prior: unrelated texts are about twice as far apart as a message and its answer.
     apart = max(1.0 - float(own_pairs.sum()) / len(own_pairs), (1.0 - total / count) / 4, 1e-6)
     weight = count + PRIOR_PAIRS
     usual = (total + PRIOR_PAIRS * (1.0 - 2.0 * apart)) / weight
-    around = float(((measured - usual) ** 2).sum() - ((own - usual) ** 2).sum())
+    around = max(squares - 2.0 * usual * total + count * usual**2, 0.0)
     spread = math.sqrt((around + PRIOR_PAIRS * (0.4 * apart) ** 2) / weight)
-    return np.maximum(to_human, to_answer), (to_human - usual) / spread, (to_answer - usual) / spread
+    both = np.array([to_human, to_answer], float)
+    to_human, to_answer = (both - usual) / spread
+    return both.max(0), to_human, to_answer
 
 
 def by_meaning(to_human: Table, to_answer: Table, tree: Tree, paths: Paths) -> dict[str, Table | Floats]:
@@ -123,7 +127,7 @@ def by_meaning(to_human: Table, to_answer: Table, tree: Tree, paths: Paths) -> d
 
 def by_learning(
     learned: Compatibility,
-    cache: LruCache[tuple[str, str], float],
+    cache: dict[tuple[str, str], float],
     cosines: Table,
     turn_ends: Sequence[TurnEnd],
     humans: Floats,

@@ -7,14 +7,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from typing import NamedTuple
+from functools import cached_property
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from langchain_threadmem.common import forking
 from langchain_threadmem.common.cache import LruCache
 from langchain_threadmem.threads.features.cues import (
     END_CUES,
@@ -63,6 +64,20 @@ _HUMAN, _ANSWER, _HUMAN_NAME, _ANSWER_NAME = 1, 2, 4, 8
 """The roles of a word in a turn, as bits: a term, or a name or number, of the human message or the answer."""
 
 
+_SIGNATURE = 32
+"""The size of the signature of a turn, in numbers of 64 bits, in which each of its words sets a bit. The
+signatures tell which turns may share a word with a message; the words of the others need not be looked up."""
+_BITS = 64 * _SIGNATURE
+Signatures: TypeAlias = NDArray[np.uint64]
+
+
+def _signature(words: Iterable[str]) -> Signatures:
+    bits = 0
+    for word in words:
+        bits |= 1 << hash(word) % _BITS
+    return np.frombuffer(bits.to_bytes(_BITS // 8, "little"), np.uint64)
+
+
 class _Turn(NamedTuple):
     """The features of one turn: the roles of each of its words, and its row in `Reader.turns`."""
 
@@ -70,25 +85,86 @@ class _Turn(NamedTuple):
     numbers: Floats
 
 
-@dataclass(frozen=True, slots=True)
+class _Turns:
+    """A cache of the features of turns, in the rows of one array."""
+
+    def __init__(self) -> None:
+        self._lock = forking.lock()
+        self._clear(np.zeros((0, 0), np.float32))
+
+    def _clear(self, table: Floats) -> None:
+        self._rows: dict[tuple[str, str], int] = {}
+        self._roles: list[dict[str, int]] = []
+        self._table = table
+        self._signatures = np.zeros((len(table), _SIGNATURE), np.uint64)
+
+    def of(
+        self, texts: Sequence[tuple[str, str]], make: Callable[[tuple[str, str]], _Turn]
+    ) -> tuple[list[dict[str, int]], Signatures, Floats]:
+        """The words of turns, their signatures, and their numbers, one row each, and a last, empty row.
+
+        Args:
+            texts: The human message and the answer of each turn.
+            make: Computes the features of a turn.
+        """
+        with self._lock:
+            rows = [self._rows.get(pair, -1) for pair in texts]
+            if -1 in rows:
+                if len(self._roles) + rows.count(-1) > REMEMBERED:
+                    self._clear(self._table)
+                    rows = [-1] * len(rows)
+                rows = [
+                    self._add(pair, make) if row < 0 else row for pair, row in zip(texts, rows, strict=True)
+                ]
+            roles = [self._roles[row] for row in rows]
+            return roles, self._signatures.take(rows, 0), self._table.take([*rows, -1], 0)
+
+    def _add(self, pair: tuple[str, str], make: Callable[[tuple[str, str]], _Turn]) -> int:
+        row = self._rows.get(pair)
+        if row is None:
+            roles, numbers = make(pair)
+            row = self._rows[pair] = len(self._roles)
+            if row + 1 >= len(self._table):  # The last row stays empty.
+                size = max(2 * len(self._table), 128)
+                table, signatures = self._table[:row], self._signatures[:row]
+                self._table = np.zeros((size, len(numbers)), np.float32)
+                self._signatures = np.zeros((size, _SIGNATURE), np.uint64)
+                if row:
+                    self._table[:row], self._signatures[:row] = table, signatures
+            self._table[row], self._signatures[row] = numbers, _signature(roles)
+            self._roles.append(roles)
+        return row
+
+
+@dataclass(frozen=True, eq=False)
 class MessageFeatures:
-    """The features of a message.
+    """The features of a message. Its cues are computed at their first use: most messages need none.
 
     Attributes:
-        cues: A number for each of `cues.MESSAGE_CUES`.
+        text: The message.
+        phrases: The phrases of its language.
         terms: Its terms, in alphabetical order.
         names: Its numbers and names, in alphabetical order.
         rarity: The rarity of each term.
         words: The result of `WordVectors.of_message`.
-        leaning: The result of `cues.leaning`.
     """
 
-    cues: tuple[float, ...]
+    text: str
+    phrases: Phrases
     terms: Sequence[str]
     names: Sequence[str]
     rarity: Table
     words: Floats
-    leaning: float
+
+    @cached_property
+    def cues(self) -> tuple[float, ...]:
+        """A number for each of `cues.MESSAGE_CUES`."""
+        return message_cues(self.text, self.phrases)
+
+    @cached_property
+    def leaning(self) -> float:
+        """The result of `cues.leaning`."""
+        return leaning(self.text, self.phrases)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +172,8 @@ class TurnFeatures:
     """The features of turns, one row each, and a last, empty row, which index -1 reads.
 
     Attributes:
-        rows: The words of each turn.
+        roles: The words of each turn, with their roles.
+        signatures: The signatures of these words.
         ends: (rows, cues) a column for each of `cues.END_CUES`.
         size: (rows,) the number of terms in both texts.
         answers: (rows, rank) the word vectors of the answers.
@@ -104,7 +181,8 @@ class TurnFeatures:
         closing: (rows,) the learned weight of the turn as the last of its thread.
     """
 
-    rows: Sequence[_Turn]
+    roles: Sequence[Mapping[str, int]]
+    signatures: Signatures
     ends: Floats
     size: Floats
     answers: Floats
@@ -125,10 +203,10 @@ class Reader:
 
     phrases: Phrases
     word_vectors: WordVectors
-    fits: LruCache[tuple[str, str], float] = field(default_factory=lambda: LruCache(REMEMBERED))
+    fits: dict[tuple[str, str], float] = field(default_factory=dict)
     second_looks: LruCache[tuple[object, ...], Chances] = field(default_factory=lambda: LruCache(REMEMBERED))
     _messages: LruCache[str, MessageFeatures] = field(default_factory=lambda: LruCache(REMEMBERED))
-    _turns: LruCache[tuple[str, str], _Turn] = field(default_factory=lambda: LruCache(REMEMBERED))
+    _turns: _Turns = field(default_factory=lambda: _Turns())
 
     @property
     def is_neutral(self) -> bool:
@@ -143,24 +221,28 @@ class Reader:
         phrases = self.phrases
         ordered = sorted(terms(text, phrases))  # The order of a set of strings differs between processes.
         return MessageFeatures(
-            message_cues(text, phrases),
+            text,
+            phrases,
             ordered,
             sorted(names(text, phrases)),
             self.word_vectors.rarities(ordered),
             self.word_vectors.of_message(text),
-            leaning(text, phrases),
         )
 
     def turns(self, turn_ends: Sequence[TurnEnd]) -> TurnFeatures:
         """The features of turns; 0.2 ms for each that is not cached."""
-        texts = [(turn.human, turn.answer_with_calls) for turn in turn_ends]
-        features = [self._turns.setdefault(pair, partial(self._turn, pair)) for pair in texts]
+        texts = [(turn.human, turn.answer_with_calls if turn.calls else turn.answer) for turn in turn_ends]
+        roles, signatures, table = self._turns.of(texts, self._turn)
         rank, scalars = self.word_vectors.rank, len(END_CUES) + 2
-        empty = np.zeros(scalars + 2 * rank, np.float32)
-        table = np.concatenate([*(turn.numbers for turn in features), empty]).reshape(-1, len(empty))
         answers, humans = table[:, scalars : scalars + rank], table[:, scalars + rank :]
         return TurnFeatures(
-            features, table[:, : scalars - 2], table[:, scalars - 2], answers, humans, table[:, scalars - 1]
+            roles,
+            signatures,
+            table[:, : scalars - 2],
+            table[:, scalars - 2],
+            answers,
+            humans,
+            table[:, scalars - 1],
         )
 
     def _turn(self, texts: tuple[str, str]) -> _Turn:
@@ -203,9 +285,10 @@ class Shared:
         """Compare turns with a message."""
         columns = {word: place for place, word in enumerate({*message.terms, *message.names})}
         roles = np.zeros((len(turns.ends), len(columns)), np.uint8)
-        for row, turn in enumerate(turns.rows):
-            for word in columns.keys() & turn.roles.keys():
-                roles[row, columns[word]] = turn.roles[word]
+        for row in np.flatnonzero((turns.signatures & _signature(columns)).any(1)).tolist():
+            words = turns.roles[row]
+            for word in columns.keys() & words.keys():
+                roles[row, columns[word]] = words[word]
         terms = roles[:, [columns[word] for word in message.terms]]
         names = roles[:, [columns[name] for name in message.names]]
         return cls(
@@ -285,7 +368,7 @@ def by_words(
     # Branches of a thread share their oldest turns: a word that only these branches contain counts for each.
     oldest = np.where(inside, path, LAST).min(1)[:, None]
     only: NDArray[np.bool_] = np.where(threads, oldest, -1).max(0) == np.where(threads, oldest, LAST).min(0)
-    is_compared = np.zeros(len(turns.rows) + 1, bool)
+    is_compared = np.zeros(len(turns.roles) + 1, bool)
     is_compared[path] = True
     compared = np.flatnonzero(is_compared[:-1])
     rarity = np.log((len(compared) + 1) / (shared.turns[compared].sum(0) + 0.5))

@@ -22,7 +22,7 @@ from langchain_threadmem.errors import InputError
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.summaries import queries as summary_queries
-from langchain_threadmem.threads.tree_view import turns
+from langchain_threadmem.threads.tree_view import Biases, turns
 from langchain_threadmem.tree import branches, nodes, revise, superseding, trees
 from langchain_threadmem.tree import placements as stored_placements
 from langchain_threadmem.tree.conversation import Conversation, node_in, tree_of
@@ -113,23 +113,28 @@ def place(conversation: Conversation, node_id: int, parent_id: int | None) -> Fl
     """Move a message by hand, or confirm its place, and learn from it; see `ChatMemory.place`."""
     runtime, tree = conversation.runtime, (yield from tree_of(conversation))
 
-    def chosen(conn: Conn) -> Chances:
-        placement = stored_placements.by_key(conn, node_in(conn, tree, node_id).key)
-        return () if placement is None else placement.chances
+    def chosen(conn: Conn) -> tuple[Chances, int]:
+        row = node_in(conn, tree, node_id)
+        placement = stored_placements.by_key(conn, row.key)
+        origin = nodes.first_version(conn, tree, row.message)
+        return (() if placement is None else placement.chances), node_id if origin is None else origin
 
-    chances = yield from Sql(chosen)
-    index = (yield from turns(runtime, tree)) if chances else None
+    chances, origin = yield from Sql(chosen)
+    index = (yield from turns(runtime, tree, newest=1)) if chances else None
+    if index is not None and origin <= index.since:
+        index = yield from turns(runtime, tree)
 
     def write(conn: Conn) -> tuple[NodeRow, Placement | None]:
         placed = revise.place_turn(conn, tree, node_id, parent_id, BY_HAND)
         if index is not None:
             end = None if parent_id is None else index.end_above(parent_id)
             old = stored_placements.bias_of(conn, runtime.owner)
-            new = corrected(old, chances, index.latest_before(node_id), end)
+            new = corrected(old, chances, index.latest_before(origin), end)
             stored_placements.put_bias(conn, runtime.owner, new)
         return placed
 
     row, placement = yield from Sql(write, write=True)
+    runtime.get(Biases).value = None
     return replace(nodes_of([row], runtime.parts.read)[0], placement=placement)
 
 

@@ -27,9 +27,9 @@ from langchain_threadmem.threads.features.bare_turns import bare_turns
 from langchain_threadmem.threads.features.detect_language import language_of
 from langchain_threadmem.threads.moves.sort_plan import Sorter, Turn
 from langchain_threadmem.threads.selectors import OtherLanguages, TurnReader, rows_of
+from langchain_threadmem.threads.tree_view import bias_of
 from langchain_threadmem.threads.turn_ends import TurnEnd
 from langchain_threadmem.tree import nodes, read, revise, trees
-from langchain_threadmem.tree import placements as stored_placements
 from langchain_threadmem.tree.conversation import Conversation
 from langchain_threadmem.tree.graph import parents_first
 from langchain_threadmem.tree.node import BY_HAND, KEPT_BY_HAND, ConversationNode, Placement
@@ -224,11 +224,11 @@ def _sorter(runtime: Runtime, tree: int, spoken: Sequence[_Spoken], turns: Seque
         texts, ids = [text for _, text in known], np.array([id_ for id_, _ in known], np.int64)
         rows = yield from other.embed(texts)
         vectors, model = Vectors(ids, ids, rows), other.model
-    dimensions, owner = vectors.matrix.shape[1], runtime.owner
+    dimensions = vectors.matrix.shape[1]
     humans, answers = (
         rows_of(vectors, [node.id if node else 0 for node in each], dimensions) for each in (asked, answered)
     )
-    bias = yield from Sql(lambda conn: stored_placements.bias_of(conn, owner))
+    bias = yield from bias_of(runtime)
     return Sorter(turns, humans, answers, model, runtime.get(TurnReader).of(language), bias)
 
 

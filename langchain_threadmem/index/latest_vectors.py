@@ -1,0 +1,257 @@
+"""The vectors of the latest messages of a conversation, which a selector compares with each new message.
+
+They are in memory. A selector embeds the messages that have no vector yet together with the new message, and
+the transaction that stores the new message stores their vectors (`NewVectors.store`): they are not written
+and read again in transactions of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from langchain_threadmem.common import forking
+from langchain_threadmem.engine.flow import Flow, Sql
+from langchain_threadmem.engine.runtime import Runtime, TreeCache
+from langchain_threadmem.index import vectors as stored
+from langchain_threadmem.index import watermarks
+from langchain_threadmem.index.embed import EmbeddingQueue, embed, embed_tree
+from langchain_threadmem.index.indexes import Indexes
+from langchain_threadmem.index.vectors import NONE, Vectors
+from langchain_threadmem.index.watermarks import Watermark
+from langchain_threadmem.storage.statements import Conn
+from langchain_threadmem.tree import nodes, trees
+from langchain_threadmem.units import memory
+
+READ_AT_ONCE = 1024
+"""The number of vectors that a call reads: of the newest messages first, of older messages in later calls."""
+MOST = 4352
+"""The number of messages from which no vectors of older messages are read."""
+ROUGH_DIMENSIONS = 96
+"""The number of dimensions of the rough vectors: among 4,096 messages the nearest 96 by them contain 99 of
+100 of the nearest six."""
+Floats = NDArray[np.float32]
+_ROOM = 1024
+
+
+@dataclass(frozen=True)
+class NewVectors:
+    """Vectors of messages that the database does not contain yet.
+
+    Attributes:
+        tree: The conversation.
+        epoch: Its epoch.
+        model: The embedding model.
+        rows: The vectors, by number of the node.
+    """
+
+    tree: int
+    epoch: int
+    model: str
+    rows: Mapping[int, Floats]
+
+    def store(self, conn: Conn) -> None:
+        """Store the vectors in a write transaction, unless the conversation was emptied meanwhile."""
+        name = watermarks.embeddings_of(self.model)
+        trees.lock(conn, self.tree)
+        reached = watermarks.get(conn, self.tree, name)
+        if reached.epoch != self.epoch:
+            return
+        found = [row for seq in self.rows if (row := nodes.by_seq(conn, self.tree, seq)) is not None]
+        # A message may have been forgotten or purged meanwhile.
+        present = memory.present_among(conn, [row.key for row in found])
+        kept = {row.key: self.rows[row.seq] for row in found if row.key in present}
+        if not kept:
+            return
+        stored.put(conn, self.model, kept, np.array(list(kept.values())))
+        first, last, mark = min(self.rows), max(self.rows), reached.watermark
+        if mark.seq + 1 == first and last - first + 1 == len(self.rows):
+            watermarks.put(conn, name, {self.tree: Watermark(last, mark.documents + len(kept))})
+
+
+class LatestVectors:
+    """The vectors of the latest messages of a conversation, by number of the node.
+
+    Attributes:
+        epoch: The epoch of the conversation.
+        has_all: Whether no older vectors are stored.
+        new: The vectors that are not stored yet, by number of the node.
+        mark: The watermark of the stored vectors.
+    """
+
+    def __init__(self, epoch: int) -> None:
+        self.epoch = epoch
+        self.has_all = False
+        self.new: dict[int, Floats] = {}
+        self.mark = 0
+        self.lock = forking.lock()
+        self._numbers: set[int] = set()
+        self._buffer = NONE
+        self._rough = NONE.matrix
+        self._count = 0
+
+    @property
+    def vectors(self) -> Vectors:
+        """All vectors; the key of a message that was embedded in this process is 0."""
+        keys, seqs, matrix = self._buffer
+        return Vectors(keys[: self._count], seqs[: self._count], matrix[: self._count])
+
+    @property
+    def rough(self) -> Floats:
+        """The first dimensions of all vectors, by which the nearest are found with few exceptions."""
+        return self._rough[: self._count]
+
+    @property
+    def last(self) -> int:
+        """The highest number of a node; 0 without vectors."""
+        return int(self._buffer.seqs[self._count - 1]) if self._count else 0
+
+    def __contains__(self, number: int) -> bool:
+        return number in self._numbers
+
+    def add(self, news: Vectors) -> None:
+        """Add vectors; those of known numbers are ignored."""
+        with self.lock:
+            fresh = np.array([seq not in self._numbers for seq in news.seqs.tolist()], bool)
+            news = news.among(fresh)
+            if not len(news.seqs):
+                return
+            if news.seqs[0] > self.last and self._count + len(news.seqs) <= len(self._buffer.seqs):
+                self._put(slice(self._count, self._count + len(news.seqs)), news)
+                self._count += len(news.seqs)
+            else:
+                self._merge(news)
+            self._numbers.update(news.seqs.tolist())
+
+    def _merge(self, news: Vectors) -> None:
+        """Add vectors of older nodes, or more than the buffer can hold."""
+        known = self.vectors if self._count else Vectors(NONE.keys, NONE.seqs, news.matrix[:0])
+        order = np.argsort(np.concatenate([known.seqs, news.seqs]), kind="stable")
+        count, dimensions = len(order), news.matrix.shape[1]
+        room = count + max(count // 2, _ROOM)
+        keys, seqs = np.zeros((2, room), np.int64)
+        joined = Vectors(
+            np.concatenate([known.keys, news.keys])[order],
+            np.concatenate([known.seqs, news.seqs])[order],
+            np.concatenate([known.matrix, news.matrix])[order],
+        )
+        self._buffer, self._count = Vectors(keys, seqs, np.empty((room, dimensions), np.float32)), count
+        self._rough = np.empty((room, min(dimensions, ROUGH_DIMENSIONS)), np.float32)
+        self._put(slice(0, count), joined)
+
+    def _put(self, rows: slice, news: Vectors) -> None:
+        keys, seqs, matrix = self._buffer
+        keys[rows], seqs[rows], matrix[rows] = news
+        self._rough[rows] = news.matrix[:, :ROUGH_DIMENSIONS]
+
+
+class LatestVectorsOfTrees(TreeCache[LatestVectors]):
+    """The vectors of the latest messages of conversations, by tree and model."""
+
+
+@dataclass
+class _Block:
+    """Vectors that were read, and the watermark."""
+
+    vectors: Vectors
+    mark: int = 0
+
+
+def latest_vectors(
+    runtime: Runtime, tree: int, epoch: int, texts: Mapping[int, str], message: str
+) -> Flow[tuple[LatestVectors, Floats]]:
+    """The vectors of the latest messages, and of a new message.
+
+    Args:
+        runtime: The owner's memory, with an embedding model.
+        tree: The conversation.
+        epoch: Its epoch.
+        texts: The texts to embed of the messages that are compared, by number of the node.
+        message: The text of the new message.
+
+    Returns:
+        The vectors, which include those of all `texts`.
+
+    Cost: the embedding of the texts without a vector, usually the last answer and the message. In a new
+    process the vectors of the newest 1,024 messages are read, and of as many older messages in each later
+    call.
+    """
+    model = runtime.get(Indexes).model
+    cache, key = runtime.get(LatestVectorsOfTrees).values, (tree, model)
+    latest = cache.get(key)
+    if latest is None or latest.epoch != epoch:
+        cache.put(key, latest := LatestVectors(epoch))
+        yield from _begin(runtime, tree, latest, min(texts, default=1))
+    elif not latest.has_all:
+        yield from _read_older(tree, latest, model)
+    missing = sorted(number for number in texts if number not in latest)
+    if missing and (runtime.get(EmbeddingQueue).searched or not _follow(missing, latest.mark)):
+        # Other calls may have stored vectors, or there are other messages to embed.
+        if not _follow(missing, latest.mark):
+            yield from embed_tree(runtime, tree, wait=True)
+        yield from _read_news(tree, latest, model)
+        missing = [number for number in missing if number not in latest]
+    rows = yield from embed(runtime, [*(texts[number] for number in missing), message])
+    if missing:
+        seqs = np.array(missing, np.int64)
+        latest.add(Vectors(np.zeros_like(seqs), seqs, rows[:-1]))
+        latest.new.update(zip(missing, rows[:-1], strict=True))
+        latest.mark = max(latest.mark, missing[-1])
+    return latest, rows[-1]
+
+
+def new_vectors(runtime: Runtime, tree: int, latest: LatestVectors) -> NewVectors | None:
+    """The vectors to store with the next message, if any."""
+    if not latest.new or runtime.read_only:
+        return None
+    return NewVectors(tree, latest.epoch, runtime.get(Indexes).model, dict(latest.new))
+
+
+def stored_now(runtime: Runtime, new: NewVectors | None) -> None:
+    """Note that vectors were stored, after the commit."""
+    latest = None if new is None else runtime.get(LatestVectorsOfTrees).values.get((new.tree, new.model))
+    if new is not None and latest is not None and latest.epoch == new.epoch:
+        for number in new.rows:
+            latest.new.pop(number, None)
+
+
+def _follow(numbers: Sequence[int], mark: int) -> bool:
+    """Whether nodes are the next after a watermark, without others between them."""
+    return numbers[0] == mark + 1 and numbers[-1] - numbers[0] + 1 == len(numbers)
+
+
+def _begin(runtime: Runtime, tree: int, latest: LatestVectors, oldest: int) -> Flow[None]:
+    """Read the newest vectors, after older messages than those to compare have been embedded."""
+    model = runtime.get(Indexes).model
+    name = watermarks.embeddings_of(model)
+    mark = (yield from Sql(lambda conn: watermarks.get(conn, tree, name))).watermark.seq
+    if mark + 1 < oldest:
+        yield from embed_tree(runtime, tree, wait=True)
+    yield from _read_older(tree, latest, model)
+
+
+def _read_older(tree: int, latest: LatestVectors, model: str) -> Flow[None]:
+    vectors = latest.vectors
+    before = int(vectors.seqs[0]) if len(vectors.seqs) else nodes.EVERYTHING
+
+    def read(conn: Conn) -> _Block:
+        mark = watermarks.get(conn, tree, watermarks.embeddings_of(model)).watermark.seq
+        return _Block(stored.before(conn, tree, model, before, READ_AT_ONCE), mark)
+
+    block = yield from Sql(read)
+    latest.add(block.vectors)
+    latest.mark = max(latest.mark, block.mark)
+    latest.has_all = len(block.vectors.seqs) < READ_AT_ONCE or len(latest.vectors.seqs) >= MOST
+
+
+def _read_news(tree: int, latest: LatestVectors, model: str) -> Flow[None]:
+    def read(conn: Conn) -> _Block:
+        mark = watermarks.get(conn, tree, watermarks.embeddings_of(model)).watermark.seq
+        return _Block(stored.since(conn, tree, model, latest.last), mark)
+
+    block = yield from Sql(read)
+    latest.add(block.vectors)
+    latest.mark = max(latest.mark, block.mark)
