@@ -1,4 +1,4 @@
-"""Each Python block of README.md, CONTRIBUTING.md and docs/ runs, and prints the output shown below it.
+"""Each Python block of README.md and docs/ runs, and prints the output shown below it.
 
 A block that needs a server which the tests do not have stands below a comment `<!-- not run: ... -->`; it is
 compiled only. Blocks with `postgresql://app@localhost/chats` run on a database with row-level security.
@@ -26,16 +26,19 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 import langchain_threadmem
 from langchain_threadmem import ChatMemory, MemorySystem
 from langchain_threadmem.export import formats
+from langchain_threadmem.importers import registry
 
 ROOT = Path(__file__).parents[2]
 DOCS = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))
-PAGES = {name: (ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "CONTRIBUTING.md", *DOCS)}
+PAGES = {name: (ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "CONTRIBUTING.md", "RELEASING.md", *DOCS)}
 PYTHON = re.compile(
     r"^(?P<unused><!-- not run: .*? -->\n\n?)?"
     r"```python\n(?P<source>.*?)^```\n(?:\n```(?:text|mermaid)\n(?P<shown>.*?)^```\n)?",
     re.MULTILINE | re.DOTALL,
 )
-PROGRAMS = ["README.md", *(name for name in DOCS if "```python" in PAGES[name])]
+RECIPES = [name for name in DOCS if name.startswith("docs/extend/") and "```python" in PAGES[name]]
+"""Pages whose blocks contain tests, which run with the fixtures of this folder."""
+PROGRAMS = ["README.md", *(name for name in DOCS if "```python" in PAGES[name] and name not in RECIPES)]
 
 
 # Threads are selected by meaning, so each answer has to match the topic of its question.
@@ -146,7 +149,9 @@ def test_the_blocks_of_a_page_run_in_order_and_print_the_shown_output(
             value.close()
 
 
-def test_the_examples_of_contributing_pass_their_tests(
+@pytest.mark.parametrize("page", RECIPES)
+def test_the_examples_of_extensions_pass_their_tests(
+    page: str,
     system: MemorySystem,
     verbs: Callable[[ChatMemory], Any],
     tmp_path: Path,
@@ -155,9 +160,10 @@ def test_the_examples_of_contributing_pass_their_tests(
 ) -> None:
     fixtures = {"system": system, "verbs": verbs, "tmp_path": tmp_path, "monkeypatch": monkeypatch}
     monkeypatch.setattr(formats, "_FORMATS", dict(formats._FORMATS))
-    names = run_blocks("CONTRIBUTING.md", capsys)
+    monkeypatch.setattr(registry, "FORMATS", registry.FORMATS)
+    names = run_blocks(page, capsys)
     tests = [names[name] for name in names if name.startswith("test_")]
-    assert len(tests) >= 5
+    assert tests or page == "docs/extend/verb.md"
     for test in tests:
         test(**{name: fixtures[name] for name in inspect.signature(test).parameters})
 
@@ -173,9 +179,9 @@ def test_few_blocks_of_the_documentation_are_not_run() -> None:
     assert len(unused) <= 4, unused
 
 
-@pytest.mark.parametrize("page", [*PROGRAMS, "CONTRIBUTING.md"])
+@pytest.mark.parametrize("page", [*PROGRAMS, *RECIPES])
 def test_each_block_is_short(page: str) -> None:
-    longest = {"README.md": 12, "CONTRIBUTING.md": 32}.get(page, 20)
+    longest = 12 if page == "README.md" else 32 if page in RECIPES else 20
     assert max(len(block.source.splitlines()) for block in blocks(page)) <= longest
 
 
@@ -203,12 +209,16 @@ def test_the_reference_describes_every_public_name() -> None:
     assert described - {"errors"} == set(langchain_threadmem.__all__)
 
 
-def test_contributing_lists_every_folder_and_module_of_the_package() -> None:
+def test_the_drawing_of_the_rooms_has_every_folder_and_module_of_the_package() -> None:
     package = ROOT / "langchain_threadmem"
     folders = {path.parent.name for path in package.glob("*/__init__.py")}
-    modules = {path.name for path in package.glob("*.py") if not path.name.startswith("__")}
-    table = "".join(line.split("|")[1] for line in PAGES["CONTRIBUTING.md"].splitlines() if line[:3] == "| `")
-    assert [name for name in sorted(folders | modules) if f"`{name}`" not in table] == []
+    modules = {path.stem for path in package.glob("*.py") if not path.name.startswith("__")}
+    drawing = PAGES["CONTRIBUTING.md"].split("```mermaid")[1].split("```")[0]
+    assert sorted((folders | modules) - set(re.findall(r"\w+", drawing))) == []
+
+
+def test_contributing_is_short() -> None:
+    assert len(PAGES["CONTRIBUTING.md"].encode()) <= 6144
 
 
 def test_the_picture_is_valid_svg_and_shows_the_sample() -> None:
