@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic
 
 from langchain_threadmem.storage import encryption_keys
 from langchain_threadmem.storage.encryption import Plain, Seal
+from langchain_threadmem.storage.group_commit import run_all
 from langchain_threadmem.storage.row_security import set_owner
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.storage.transaction import Database, T, Transaction
@@ -34,65 +37,71 @@ class OwnedDatabase:
         seal = self.seal
         if seal is None:
             return
-        lacks_proof = self._database.read(self._named(lambda conn: encryption_keys.admit(conn, seal)))
+
+        def admit(conn: Conn) -> bool:
+            if conn.restricted:
+                set_owner(conn, self._owner)
+            return encryption_keys.admit(conn, seal)
+
+        lacks_proof = self._database.read(admit)
         self._admitted = True
         if lacks_proof:
             self.write(encryption_keys.claim)
 
     def read(self, transaction: Transaction[T]) -> T:
         """Run a function on one snapshot of the committed data."""
-        return self._database.read(self._owned(transaction))
+        return self._database.read(_Owned(self, transaction))
 
     def write(self, transaction: Transaction[T]) -> T:
         """Run a function in a transaction in the calling thread."""
-        return self._database.write(self._owned(transaction))
+        return self._database.write(_Owned(self, transaction))
 
     def aread(self, transaction: Transaction[T]) -> Coroutine[Any, Any, T]:
         """Async `read`."""
-        return self._database.aread(self._owned(transaction))
+        return self._database.aread(_Owned(self, transaction))
 
     def awrite(self, transaction: Transaction[T]) -> Coroutine[Any, Any, T]:
         """Async `write`."""
-        return self._database.awrite(self._owned(transaction))
+        return self._database.awrite(_Owned(self, transaction))
 
     def scrub(self) -> str:
         """Clear the bytes of deleted data; the reason why bytes may remain, or an empty text."""
         return self._database.scrub()
 
-    def _owned(self, transaction: Transaction[T]) -> Transaction[T]:
+    @contextmanager
+    def _owning(self, conn: Conn) -> Iterator[None]:
+        """Make a transaction that of the owner, by its key and, for row-level security, its name."""
+        if conn.restricted:
+            set_owner(conn, self._owner)
         seal = self.seal
-        if seal is None:
-            plain = self._plain
+        if seal is not None and not self._admitted:
+            encryption_keys.admit(conn, seal)
+            self._admitted = True
+        conn.seal, conn.plain = seal, self._plain if seal is None else None
+        try:
+            yield
+        finally:
+            conn.seal = conn.plain = None
 
-            def unsealed(conn: Conn) -> T:
-                conn.plain = plain
-                try:
-                    return transaction(conn)
-                finally:
-                    conn.plain = None
 
-            return self._named(unsealed)
+class _Owned(Generic[T]):
+    """A transaction of an owner."""
 
-        def owned(conn: Conn) -> T:
-            if not self._admitted:
-                encryption_keys.admit(conn, seal)
-                self._admitted = True
-            conn.seal = seal
-            try:
-                return transaction(conn)
-            finally:
-                conn.seal = None
+    __slots__ = ("_database", "_transaction")
 
-        return self._named(owned)
+    def __init__(self, database: OwnedDatabase, transaction: Transaction[T]) -> None:
+        self._database = database
+        self._transaction = transaction
 
-    def _named(self, transaction: Transaction[T]) -> Transaction[T]:
-        """The transaction, with the name of the owner where row-level security asks for it."""
-        if self._database.row_security is False:
-            return transaction
+    def __call__(self, conn: Conn) -> T:
+        with self._database._owning(conn):
+            return self._transaction(conn)
 
-        def named(conn: Conn) -> T:
-            if conn.restricted:
-                set_owner(conn, self._owner)
-            return transaction(conn)
-
-        return named
+    @staticmethod
+    def together(conn: Conn, writes: Sequence[_Owned[Any]]) -> list[Any]:
+        """Run the writes of each owner as the writes that they contain (`group_commit.run_all`)."""
+        results: list[Any] = []
+        for database, own in groupby(writes, lambda write: write._database):
+            with database._owning(conn):
+                results += run_all(conn, [write._transaction for write in own])
+        return results
