@@ -24,7 +24,6 @@ from langchain_threadmem.engine.flow import Call, Flow, Sql, run
 from langchain_threadmem.engine.runtime import Component, Runtime, TreeCache
 from langchain_threadmem.index import vectors as embeddings
 from langchain_threadmem.index import watermarks
-from langchain_threadmem.index.bare_texts import BareTexts, BareTextsOfTrees
 from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.index.vector_index import ExactIndex
 from langchain_threadmem.index.vectors import Vectors
@@ -38,6 +37,7 @@ from langchain_threadmem.tree.node import ConversationNode
 from langchain_threadmem.tree.nodes import EVERYTHING
 from langchain_threadmem.tree.rows import is_recallable, nodes_of
 from langchain_threadmem.units import memory
+from langchain_threadmem.units.bare_texts import BareTexts, BareTextsOfTrees
 from langchain_threadmem.units.queries import read_units
 
 VECTORS_AT_ONCE = 256

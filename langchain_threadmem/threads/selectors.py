@@ -21,7 +21,6 @@ from langchain_threadmem.engine.flow import Flow, arun, run
 from langchain_threadmem.engine.multilingual_embeddings import MultilingualEmbeddings
 from langchain_threadmem.engine.runtime import Resources, SharedComponent, bare
 from langchain_threadmem.errors import DriverError, InputError, SelectionError
-from langchain_threadmem.index.bare_texts import BareTexts
 from langchain_threadmem.index.embed import catch_up_vectors, embed, model_of
 from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.index.latest_vectors import latest_vectors, new_vectors
@@ -47,6 +46,7 @@ from langchain_threadmem.threads.model import reader
 from langchain_threadmem.threads.shortlist import NEWEST, compared_turns
 from langchain_threadmem.threads.tree_view import TreeView, as_view, bias_of, read_threads
 from langchain_threadmem.threads.turn_ends import TurnEnd
+from langchain_threadmem.units.bare_texts import BareTexts
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings

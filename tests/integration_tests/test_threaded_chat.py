@@ -436,7 +436,8 @@ def test_options_that_make_no_sense_are_refused(options: dict[str, Any]) -> None
 def test_the_state_has_a_json_schema(system: MemorySystem, model: Recorder) -> None:
     chat = create_threaded_chat(model, system)
     for schema in (chat.get_input_jsonschema(), chat.get_output_jsonschema()):
-        assert schema["properties"].keys() == {"messages", "active_thread", "recalled", "suggestion"}
+        own = {"messages", "active_thread", "recalled", "suggestion", "summaries_of_other_threads"}
+        assert schema["properties"].keys() == own
 
 
 def test_a_run_without_a_conversation_is_told_what_to_pass(system: MemorySystem, model: Recorder) -> None:

@@ -14,7 +14,6 @@ from langchain_threadmem.engine import telemetry
 from langchain_threadmem.engine.flow import Call, Flow, Sql
 from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import InputError, InvalidGraphStateError, NodeNotFoundError
-from langchain_threadmem.index.bare_texts import BareTexts, BareTextsOfTrees
 from langchain_threadmem.index.embed import catch_up_vectors
 from langchain_threadmem.index.vectors import NONE, Vectors
 from langchain_threadmem.messages.codec import text_of
@@ -34,6 +33,7 @@ from langchain_threadmem.tree.conversation import Conversation
 from langchain_threadmem.tree.graph import parents_first
 from langchain_threadmem.tree.node import BY_HAND, KEPT_BY_HAND, ConversationNode, Placement
 from langchain_threadmem.tree.trees import TreeEpoch
+from langchain_threadmem.units.bare_texts import BareTexts, BareTextsOfTrees
 
 SORTED = "sorted: "
 """The beginning of the reason of a message that `sort` has moved."""
