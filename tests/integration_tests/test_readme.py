@@ -30,7 +30,8 @@ from langchain_threadmem.importers import registry
 
 ROOT = Path(__file__).parents[2]
 DOCS = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))
-PAGES = {name: (ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "CONTRIBUTING.md", "RELEASING.md", *DOCS)}
+NAMES = ("README.md", "CONTRIBUTING.md", "RELEASING.md", *DOCS)
+PAGES = {name: (ROOT / name).read_text(encoding="utf-8") for name in NAMES}
 PYTHON = re.compile(
     r"^(?P<unused><!-- not run: .*? -->\n\n?)?"
     r"```python\n(?P<source>.*?)^```\n(?:\n```(?:text|mermaid)\n(?P<shown>.*?)^```\n)?",
