@@ -2,14 +2,15 @@
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
+PROCESS_MEMORY := tests/unit_tests/test_process_memory.py
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: demo test lint types unit docs bench fit soak test-server test-newest test-lowest clean
+.PHONY: demo test lint types unit process-memory docs bench fit soak test-server test-newest test-lowest clean
 
 demo: .venv/demo.done  ## play a conversation through a semantic memory
 	$(BIN)/threadmem demo $(FILE)
 
-test: lint types unit  ## formats, rules, layers, types and all tests
+test: lint types unit process-memory  ## formats, rules, layers, types and all tests
 
 lint: .venv/dev.done
 	$(BIN)/ruff format --check .
@@ -21,7 +22,11 @@ types: .venv/dev.done
 	$(BIN)/basedpyright --pythonpath $(BIN)/python
 
 unit: .venv/dev.done
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal $(ARGS)
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal --ignore $(PROCESS_MEMORY) $(ARGS)
+
+# The search of all objects of a process takes the longer the more tests the process has run.
+process-memory: .venv/dev.done  ## the search of the process's memory for removed texts, in processes of its own
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 $(PROCESS_MEMORY)
 
 test-newest: .venv-newest/done  ## all tests with the newest versions of all dependencies, without constraints.txt
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 .venv-newest/bin/pytest -n 2 --dist worksteal $(ARGS)
