@@ -16,9 +16,9 @@ from importlib import resources
 from typing import NamedTuple
 
 from langchain_threadmem.export.layout import Layout
-from langchain_threadmem.messages.display import content_of, escape, label_of
+from langchain_threadmem.messages.display import content_of, label_of
 from langchain_threadmem.messages.roles import role_of
-from langchain_threadmem.messages.text import one_line, plural
+from langchain_threadmem.messages.text import escape, one_line, plural
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.tree.node import EPOCH, ConversationNode, Placement, is_doubtful
 

@@ -6,6 +6,7 @@ pictures, plain text and terminals show these characters as escapes.
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Sequence
 
@@ -13,6 +14,7 @@ from collections.abc import Sequence
 _ACTING = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
+_ILLEGAL = re.compile("[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _BREAKS = re.compile("\r\n|[\t\n\r\u2028\u2029]")
 
 
@@ -24,6 +26,16 @@ def visible(text: str) -> str:
         '\\x1b[31mred \\u202eder'
     """
     return _ACTING.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+def escape(text: str) -> str:
+    """A text for HTML and XML, with control characters as escapes.
+
+    Example:
+        >>> escape("<b>")
+        '&lt;b&gt;'
+    """
+    return html.escape(_ILLEGAL.sub("\ufffd", visible(text)))
 
 
 def plural(number: int, noun: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from langchain_threadmem.messages.display import Displayed, table
+from langchain_threadmem.messages.display import Cell, Displayed, table
 from langchain_threadmem.tree.node import ConversationNode
 
 
@@ -126,7 +126,7 @@ class Recollection(Displayed):
         """The time of the message, which it may bring itself; of a summary, that of the last message."""
         return self.node.time
 
-    def _cells(self) -> dict[str, str]:
+    def _cells(self) -> dict[str, Cell]:
         cells = self.node._cells()
         if self.rank:
             del cells["message"]

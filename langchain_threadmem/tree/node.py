@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from langchain_core.messages import BaseMessage
 from pydantic import BaseModel, Field
 
-from langchain_threadmem.messages.display import Displayed, content_of, label_of
+from langchain_threadmem.messages.display import MAX_LENGTH, Cell, Displayed, body_of, content_of, label_of
 from langchain_threadmem.messages.roles import SPOKEN
 from langchain_threadmem.messages.times import time_said
 from langchain_threadmem.storage.schema import State
@@ -153,13 +153,13 @@ class ConversationNode(Displayed):
         """
         return time_said(self.message) or self.timestamp
 
-    def _cells(self) -> dict[str, str]:
+    def _cells(self) -> dict[str, Cell]:
         summary = self.summary
         return {
             "message": str(self.id),
             "below": str(self.parent_id or ""),
             "role": label_of(self.message),
-            "text": content_of(self.message),
+            "text": body_of(self.message, MAX_LENGTH),
             "summary": f"{summary.title}: {summary.summary}" if summary else "",
             "time": "" if self.time == EPOCH else f"{self.time:%Y-%m-%d %H:%M}",
             "state": "" if self.state is State.LIVE else self.state.label,

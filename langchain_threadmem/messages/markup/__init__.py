@@ -1,0 +1,1 @@
+"""Markup: Markdown and code as trees of elements."""

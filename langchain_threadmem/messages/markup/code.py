@@ -1,0 +1,77 @@
+"""Blocks of code as texts and coloured texts, by the language that the message names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pygments.lexer import Lexer
+
+Part = str | list[Any]
+"""A text, or an element: its tag, its attributes by name, and its parts."""
+
+LONGEST_CODE = 20_000
+"""The length of a block of code, in characters, beyond which it has no colours."""
+
+
+def colored(code: str, info: str) -> list[Part]:
+    """Code as texts and coloured texts, by the language after the fence."""
+    code = code.removesuffix("\n")
+    language = info.split(maxsplit=1)[0].strip("{}.").lower() if info.strip() else ""
+    lexer = _lexer(language) if 0 < len(language) <= 30 and len(code) <= LONGEST_CODE else None
+    if lexer is None:
+        return [code]
+    parts: list[Any] = []
+    for kind, text in lexer.get_tokens(code):  # The lexer adds a line end.
+        color = next((name for name, kinds in _colors() if any(kind in each for each in kinds)), "")
+        if not color or not text.strip():
+            parts.append(text)
+        elif parts and isinstance(parts[-1], list) and parts[-1][1]["class"] == color:
+            parts[-1][2] += text
+        else:
+            parts.append(["span", {"class": color}, text])
+    last = parts[-1]
+    parts[-1] = last.removesuffix("\n") if isinstance(last, str) else [*last[:2], last[2].removesuffix("\n")]
+    return joined(parts)
+
+
+@cache
+def _colors() -> Sequence[tuple[str, Sequence[Any]]]:
+    from pygments import token
+
+    name = token.Name
+    return (
+        ("comment", (token.Comment,)),
+        ("keyword", (token.Keyword, token.Operator.Word)),
+        ("string", (token.String,)),
+        ("number", (token.Number,)),
+        ("name", (name.Builtin, name.Function, name.Class, name.Decorator, name.Tag, name.Attribute)),
+        ("deleted", (token.Generic.Deleted,)),
+        ("inserted", (token.Generic.Inserted,)),
+    )
+
+
+@lru_cache(maxsize=128)
+def _lexer(language: str) -> Lexer | None:
+    from pygments.lexers import get_lexer_by_name
+    from pygments.util import ClassNotFound
+
+    try:
+        return get_lexer_by_name(language, stripnl=False)
+    except ClassNotFound:
+        return None
+
+
+def joined(parts: list[Any]) -> list[Part]:
+    """Parts in which a text follows no text."""
+    found: list[Any] = []
+    for part in parts:
+        if isinstance(part, list) and len(part) > 2:
+            part[2:] = joined(part[2:])
+        if isinstance(part, str) and found and isinstance(found[-1], str):
+            found[-1] += part
+        elif part != "":
+            found.append(part)
+    return found
