@@ -89,7 +89,7 @@ def export(conversation: ThreadedConversation, format: str) -> Flow[str]:
         case "graphml":
             return to_graphml(history)
         case "svg":
-            return _picture(graph.living(history), tip)
+            return _picture(history, tip)
         case "html":
             title = yield from title_of_conversation(conversation)
             return page.to_html(history, title=title, active=active)
@@ -168,11 +168,12 @@ def mime_bundle(conversation: ThreadedConversation) -> Flow[dict[str, str]]:
     living = graph.living(history)
     # The classes prevent MathJax from reading text between dollar signs as formulas.
     return {
-        "text/html": f'<div class="tex2jax_ignore mathjax_ignore">{_picture(living, tip)}</div>',
+        "text/html": f'<div class="tex2jax_ignore mathjax_ignore">{_picture(history, tip)}</div>',
         "text/plain": text.to_outline(living) or "(empty memory)",
     }
 
 
-def _picture(living: Nodes, tip: ConversationNode | None) -> str:
+def _picture(history: Nodes, tip: ConversationNode | None) -> str:
+    living = graph.living(history)
     # The tip is not drawn after a switch to a superseded version.
-    return page.to_svg(living, active=tip.id if tip and tip in living else None)
+    return page.to_svg(living, active=tip.id if tip and tip in living else None, history=history)

@@ -125,6 +125,13 @@
       at = next[0] + next[1];
     }
     link.append(text.slice(at, Math.max(at, end)), end < text.length ? "…" : "");
+    // A question is shown with its answer.
+    const answer = rows[n][4] & USER ? rows.findIndex((row) => row[1] === n && !(row[4] & (USER | OTHER | REPLACED))) : -1;
+    if (answer >= 0) {
+      const below = document.createElement("small");
+      below.textContent = `${article(answer).querySelector("h3").textContent}: ${texts[answer].slice(0, 160)}${texts[answer].length > 160 ? "…" : ""}`;
+      link.append(below);
+    }
     item.append(link);
     return item;
   }

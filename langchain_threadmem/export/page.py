@@ -15,17 +15,19 @@ from hashlib import sha256
 from importlib import resources
 from typing import NamedTuple
 
-from langchain_threadmem.export.layout import Layout
-from langchain_threadmem.messages.display import content_of, label_of
+from langchain_threadmem.export.layout import Layout, Strand
+from langchain_threadmem.export.words import STATES, hover
+from langchain_threadmem.messages.display import body_of, content_of, label_of, preview_of
+from langchain_threadmem.messages.markup.rendering import to_html as html_of
 from langchain_threadmem.messages.roles import role_of
-from langchain_threadmem.messages.text import escape, one_line, plural
+from langchain_threadmem.messages.text import escape, plural
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.tree.node import EPOCH, ConversationNode, Placement, is_doubtful
 
 _LONG = 700
 """The length in characters beyond which a message is folded."""
 _MANY = 200
-"""The number of messages beyond which all branches are initially closed."""
+"""The number of messages beyond which all branches are initially closed, unless there is only one root."""
 _DRAWN = 200
 """The maximum number of messages of a picture."""
 _PART = 40
@@ -34,6 +36,7 @@ _USER, _OTHER, _REPLACED, _DOUBTFUL, _ACTIVE = 1, 2, 4, 8, 16
 """The marks of a row of the map, as in `page.js`."""
 
 _CURRENT = ' aria-current="true"'
+_ACTIVE_NOTE = f"<small{hover('active')}>active</small>"
 _DOUBT = "#b06000"
 _DARK = (
     "@media (prefers-color-scheme:dark){.threadmem-tree"
@@ -56,8 +59,9 @@ def to_html(
     Returns:
         The page: the threads, the most recently used first, the tree, and a map of the tree with a lane for
         each thread. Each message shows the reason for its place; messages whose place is doubtful (see
-        `ChatMemory.doubtful`) are marked. The branches of a conversation of more than 200 messages are
-        initially closed. About 90 ms and, in addition to the text, 350 kB per 1,000 messages.
+        `ChatMemory.doubtful`) are marked. Answers are rendered as Markdown. The branches of a conversation of
+        more than 200 messages are initially closed, unless it has only one first message. About 0.4 s and, in
+        addition to the text, 500 kB per 1,000 messages.
 
     Raises:
         InvalidGraphStateError: The nodes do not form a forest.
@@ -70,8 +74,9 @@ def to_html(
         (False, True)
     """
     layout = Layout(nodes, active)
-    titles = [escape(layout.title(strand.first)) for strand in layout.strands]
-    fold = "" if len(layout.nodes) > _MANY else " open"
+    titles = [escape(name) for name in layout.names]
+    is_closed = len(layout.nodes) > _MANY and sum(layout.size[root.id] > 1 for root in layout.roots) > 1
+    fold = "" if is_closed else " open"
     body: list[str] = []
 
     # The recursion is as deep as the indentation: logarithmic in the number of nodes.
@@ -81,7 +86,7 @@ def to_html(
         name = titles[strand] if layout.strands[strand].first is branch else escape(layout.title(branch))
         size = plural(layout.said[branch.id], "message")
         body.append(
-            f'<details class="branch{kind}"{fold}><summary>{_spot(strand)} <h2>{name}</h2> '
+            f'<details class="branch{kind}"{fold}><summary>{_spot(layout, branch)} <h2>{name}</h2> '
             f"<small>{size}</small></summary>\n"
         )
         run = layout.straight(branch)
@@ -101,8 +106,9 @@ def to_html(
     current = None if active is None else layout.strands[layout.strand_of[active]]
     links = "".join(
         f'<li><a href="#n{strand.first.id}" data-tip="{strand.tip.id}"'
-        f"{_CURRENT if strand is current else ''}>{_spot(number)}<b>{titles[number]}</b>"
-        f"<span class=count>{strand.length}</span>{_time(strand.last)}</a></li>\n"
+        f"{_CURRENT if strand is current else ''}>{_spot(layout, strand.tip)}<b>{titles[number]}</b>"
+        f"<span class=count>{strand.length}</span>{_origin(layout, strand, titles)}{_time(strand.last)}"
+        f"{_ACTIVE_NOTE if strand is current else ''}</a></li>\n"
         for strand in layout.recent()
         for number in [layout.strand_of[strand.tip.id]]
     )
@@ -129,7 +135,7 @@ aria-label="Search the messages" autocomplete="off"></div>
 <button id="folds" class="script" data-open="{str(bool(fold)).lower()}" hidden>\
 {"Close all" if fold else "Open all"}</button></header>
 <nav aria-label="Threads"><p id="status" role="status"></p><ol id="hits" hidden></ol>
-<details id="list" open><summary><h2>Threads by last use</h2></summary>
+<details id="list" open><summary><h2{hover("thread")}>Threads by last use</h2></summary>
 <label class="script" hidden><input id="only" type="checkbox"{"" if _CURRENT in links else " disabled"}> \
 Show only the selected thread</label>
 <ol id="threads">
@@ -170,16 +176,23 @@ def _rows(layout: Layout, active: int | None) -> str:
         marks |= _REPLACED if node.state == State.SUPERSEDED else 0
         marks |= (_DOUBTFUL if is_doubtful(node) else 0) | (_ACTIVE if node.id == active else 0)
         parent_row = -1 if node.parent_id is None else row_of[node.parent_id]
-        rows.append((node.id, parent_row, lanes[strand], _hue(strand), marks))
+        rows.append((node.id, parent_row, lanes[strand], _hue(layout, node), marks))
     return json.dumps(rows, separators=(",", ":"))
 
 
-def to_svg(nodes: Sequence[ConversationNode], *, active: int | None = None) -> str:
+def to_svg(
+    nodes: Sequence[ConversationNode],
+    *,
+    active: int | None = None,
+    history: Sequence[ConversationNode] | None = None,
+) -> str:
     """Draw a conversation as an SVG picture: a column for each thread, a row for each message.
 
     Args:
         nodes: Nodes of one conversation, in any order; a node whose parent is missing becomes a root.
         active: Id of the tip of the active thread, which gets a ring.
+        history: All nodes of the conversation, so that threads have the colours of the page; by default
+            `nodes`.
 
     Returns:
         An `<svg>` element with the newest 200 messages and the number of the others. It has its own
@@ -196,7 +209,7 @@ def to_svg(nodes: Sequence[ConversationNode], *, active: int | None = None) -> s
         >>> to_svg([ConversationNode(1, HumanMessage("Hello"))]).count("<circle")
         1
     """
-    layout = Layout(nodes, active)
+    layout = Layout(nodes, active, history)
     drawn = layout.nodes[-_DRAWN:]
     hidden = len(layout.nodes) - len(drawn)
     # Columns are assigned to strands in the order of their first drawn message.
@@ -215,10 +228,10 @@ def to_svg(nodes: Sequence[ConversationNode], *, active: int | None = None) -> s
             bend = f"C{from_x} {from_y + 16} {x} {from_y + 8} {x} {from_y + 24}" if from_x != x else ""
             strong = 2.5 if node.id in layout.current else 1.5
             dashed = ' stroke-dasharray="4 3"' if doubtful else ""
-            color = _DEEP.format(_hue(layout.strand_of[node.id]))
+            color = _DEEP.format(_hue(layout, node))
             course = f"M{from_x} {from_y}{bend}L{x} {y}"
             lines.append(f'<path d="{course}" stroke="{color}" stroke-width="{strong}"{dashed}/>')
-        hue = _hue(layout.strand_of[node.id])
+        hue = _hue(layout, node)
         dots.append(_dot(node, x, y, text_x, hue, ring=node.id == active, doubtful=doubtful))
     hidden_note = (
         f'<text x="8" y="18" opacity=".7">{plural(hidden, "earlier message")} not shown</text>'
@@ -243,18 +256,22 @@ def _article(node: ConversationNode, layout: Layout, titles: Sequence[str], *, a
     classes += ["doubt"] if doubtful else []
     note = ""
     if node.superseded_by is not None:
-        note = f'<a href="#n{node.superseded_by}"><small>replaced by {node.superseded_by}</small></a>'
-    elif node.state != State.LIVE:
-        note = f"<small>{node.state.label}</small>"
-    about = f"<small>{escape(node.summary.title)}</small>" if node.summary else ""
-    mark = "<mark>doubtful:</mark> " if doubtful else ""
+        note = (
+            f'<a href="#n{node.superseded_by}"{hover("replaced")}><small>replaced by {node.superseded_by}'
+            "</small></a>"
+        )
+    elif word := STATES[node.state]:
+        note = f"<small{hover(word)}>{word}</small>"
+    note += f"<small{hover('active')}>active</small>" if active else ""
+    about = f"<small{hover('summary')}>{escape(node.summary.title)}</small>" if node.summary else ""
+    mark = f"<mark{hover('doubtful')}>doubtful:</mark> " if doubtful else ""
     reason = (
         f'<div class="why">{mark}{_reason(node.placement, layout, titles)}</div>' if node.placement else ""
     )
-    text = content_of(node.message)
-    body = f'<div class="text">{escape(text)}</div>'
-    if len(text) > _LONG:
-        first = f"<span>{escape(one_line(text, 240))}</span> <small>{len(text):,} characters</small>"
+    length = len(content_of(node.message))
+    body = f'<div class="text">{html_of(body_of(node.message))}</div>'
+    if length > _LONG:
+        first = f"<span>{escape(preview_of(node.message, 240))}</span> <small>{length:,} characters</small>"
         body = f"<details><summary>{first}</summary>{body}</details>"
     return (
         f'<article id="n{node.id}" class="{" ".join(classes)}"><div class="meta">'
@@ -284,30 +301,39 @@ def _time(node: ConversationNode) -> str:
     return f'<time datetime="{node.timestamp.isoformat()}">{node.timestamp:%Y-%m-%d %H:%M}</time>'
 
 
-def _spot(strand: int) -> str:
+def _origin(layout: Layout, strand: Strand, titles: Sequence[str]) -> str:
+    """The thread that a branch leaves, for the list of threads."""
+    if strand.first.parent_id is None:
+        return ""
+    root = titles[layout.strand_of[layout.root_of(strand).id]]
+    return f"<small{hover('branch')}>branch of {root}</small>"
+
+
+def _spot(layout: Layout, node: ConversationNode) -> str:
     """The colour of a thread."""
-    color = _DEEP.format(_hue(strand))
+    color = _DEEP.format(_hue(layout, node))
     return (
         f'<svg width="10" height="10" aria-hidden="true"><circle cx="5" cy="5" r="5" fill="{color}"/></svg>'
     )
 
 
 def _dot(node: ConversationNode, x: int, y: int, text_x: int, hue: int, *, ring: bool, doubtful: bool) -> str:
-    role, text = role_of(node.message), content_of(node.message)
+    role = role_of(node.message)
     deep, pale = _DEEP.format(hue), _PALE.format(hue)
     halo = f'<circle cx="{x}" cy="{y}" r="9" fill="none" stroke="{deep}" stroke-width="1.5"/>' if ring else ""
     struck = ' opacity=".5" text-decoration="line-through"' if node.state == State.SUPERSEDED else ""
     mark = f'<tspan fill="{_DOUBT}" font-weight="bold">? </tspan>' if doubtful else ""
     faded = "" if role == "user" else ' opacity=".75"'
+    about = escape(f"{label_of(node.message)}: {preview_of(node.message, 400)}")
     return (
-        f"<g{struck}><title>{escape(label_of(node.message))}: {escape(one_line(text, 400))}</title>{halo}"
+        f"<g{struck}><title>{about}</title>{halo}"
         f'<circle cx="{x}" cy="{y}" r="{5 if role in ("user", "assistant") else 3}" '
         f'fill="{deep if role == "user" else pale}" stroke="{deep}"/>'
         f'<text x="{text_x - 8}" y="{y + 4}" text-anchor="end" opacity=".65">{node.id}</text>'
-        f'<text x="{text_x}" y="{y + 4}"{faded}>{mark}{escape(one_line(text, 70))}</text></g>'
+        f'<text x="{text_x}" y="{y + 4}"{faded}>{mark}{escape(preview_of(node.message, 70))}</text></g>'
     )
 
 
-def _hue(strand: int) -> int:
-    # Steps of the golden angle give neighbouring strands different hues, for any number of strands.
-    return round(210 + strand * 137.5) % 360
+def _hue(layout: Layout, node: ConversationNode) -> int:
+    # Steps of the golden angle give successive colours different hues, for any number of colours.
+    return round(210 + layout.color_of[node.id] * 137.5) % 360

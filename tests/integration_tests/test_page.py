@@ -30,7 +30,8 @@ def conversation(size: int) -> list[ConversationNode]:
         why = Placement("shares topic", ((parent, 0.6), (number, 0.4))) if parent else None
         text = f"Question {number} about topic{topic} <b>" + "and more " * (100 * (number == 3))
         nodes.append(ConversationNode(number, HumanMessage(text), parent, placement=why))
-        nodes.append(ConversationNode(number + 1, AIMessage(f"Answer {number + 1}"), number))
+        answer = f"**Answer** {number + 1}: `topic{topic}`\n\n```python\nx = {number}  # {'many words ' * 12}\n```\n\n|a|b|\n|-|-|\n|1|2|"
+        nodes.append(ConversationNode(number + 1, AIMessage(answer), number))
         thread.append(number + 1)
     nodes[3] = ConversationNode(4, AIMessage("Worse answer"), 3, state=State.SUPERSEDED, superseded_by=4)
     return nodes[:size]
@@ -118,6 +119,39 @@ def test_the_search_finds_messages_and_enter_goes_to_the_newest(opened: Opened) 
     opened.page.keyboard.press("Enter")
     opened.page.locator(f"#{newest}:focus").wait_for()
     assert opened.sees(int(newest[1:]))
+
+
+def test_an_answer_is_rendered_with_a_table_and_coloured_code(small: Opened) -> None:
+    answer = small.page.locator("#n2 .text")
+    assert answer.locator("strong").inner_text() == "Answer"
+    assert answer.locator("td").all_inner_texts() == ["1", "2"]
+    colors = answer.locator("pre .number, pre code").evaluate_all(
+        "all => all.map(e => getComputedStyle(e).color)"
+    )
+    assert len(set(colors)) == 2
+
+
+def test_a_question_that_was_found_is_shown_with_its_answer(small: Opened) -> None:
+    small.page.locator("#search").fill("question 19")
+    small.page.locator("#hits small").first.wait_for()
+    assert small.page.locator("#hits small").first.inner_text().startswith("Assistant: Answer 20: topic1")
+
+
+def test_a_long_single_thread_opens_with_its_messages(browser: Any, tmp_path: Path) -> None:
+    nodes = [ConversationNode(n, HumanMessage(f"Message {n}"), n - 1 or None) for n in range(1, 5_001)]
+    (tmp_path / "one.html").write_text(to_html(nodes, active=5_000), encoding="utf-8")
+    found = Opened(browser, tmp_path / "one.html")
+    assert found.sees(1)
+    assert found.page.locator("#n5 small", has_text="active").count() == 0
+    assert "continues here" in found.page.locator("#n5000 small", has_text="active").get_attribute("title")
+    found.context.close()
+    assert found.trouble == []
+
+
+def test_a_code_line_is_not_cut(small: Opened) -> None:
+    small.page.set_viewport_size({"width": 390, "height": 700})
+    pre = small.page.locator("#n2 pre")
+    assert pre.evaluate("e => e.scrollWidth <= e.clientWidth")
 
 
 def test_a_long_conversation_is_closed_at_first_and_opened_by_one_button(opened: Opened) -> None:

@@ -29,6 +29,7 @@ from langchain_threadmem.export.layout import Layout
 from langchain_threadmem.export.mermaid import to_mermaid, to_mermaid_parts
 from langchain_threadmem.export.page import to_html, to_svg
 from langchain_threadmem.export.text import to_outline, to_text
+from langchain_threadmem.export.words import WORDS
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.tree.node import ConversationNode, MessageSummary, Placement
 
@@ -453,9 +454,35 @@ def test_page_names_the_threads_that_were_considered() -> None:
     assert 'shares csv; <a href="#n2">Read csv</a> (2) 75 %, message 9 20 %, new thread 5 %</div>' in page
 
 
-def test_page_closes_the_branches_of_a_conversation_of_more_than_200_messages() -> None:
-    assert '<details class="branch root" open>' in to_html(thread_of(200))
-    assert '<details class="branch root">' in to_html(thread_of(201))
+def test_page_closes_the_branches_of_several_roots_with_more_than_200_messages() -> None:
+    other = [say(1_001, "other"), say(1_002, "other", 1_001)]
+    assert '<details class="branch root" open>' in to_html([*thread_of(198), *other])
+    assert '<details class="branch root">' in to_html([*thread_of(199), *other])
+    assert '<details class="branch root" open>' in to_html(thread_of(300)), "a single thread is open"
+
+
+def test_page_renders_answers_and_explains_its_words() -> None:
+    nodes = [
+        say(1, "**Why?**"),
+        say(2, AIMessage("**So.**\n\n```python\nx = 1\n```"), 1),
+        say(3, AIMessage("Because."), 1, state=State.SUPERSEDED, superseded_by=2),
+        say(4, AIMessage("A summary."), 1, state=State.ASIDE),
+    ]
+    page = to_html(nodes, active=2)
+    assert '<p class="plain">**Why?**</p>' in page
+    assert "<p><strong>So.</strong></p>" in page
+    assert '<span class="number">1</span>' in page
+    for word in ("active", "aside", "replaced"):
+        assert f'title="{WORDS[word]}"' in page
+
+
+def test_page_names_the_branches_of_a_root() -> None:
+    page = to_html(
+        [say(1, "Bake bread?"), say(2, AIMessage("Yes."), 1), say(3, "Salt?", 2), say(4, "Rye?", 2)]
+    )
+    assert "<b>Bake bread</b>" in page
+    assert "<b>Rye</b>" in page
+    assert "branch of Bake bread</small>" in page
 
 
 def test_a_lane_is_used_again_when_its_thread_has_ended() -> None:

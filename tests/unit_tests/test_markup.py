@@ -132,7 +132,7 @@ def test_very_long_and_very_deep_texts_are_plain() -> None:
 def test_an_answer_is_rendered_and_other_messages_are_not() -> None:
     call = {"name": "weather", "args": {"city": "Rome"}, "id": "1"}
     assert to_html(body_of(AIMessage("**yes**", tool_calls=[call]))) == (
-        '<p><strong>yes</strong></p><p class="plain">[calls weather(city=&#x27;Rome&#x27;)]</p>'
+        '<p><strong>yes</strong></p>\n<p class="plain">[calls weather(city=&#x27;Rome&#x27;)]</p>'
     )
     for message in (HumanMessage("**yes**"), ToolMessage("**yes**", tool_call_id="1")):
         assert to_html(body_of(message)) == '<p class="plain">**yes**</p>'

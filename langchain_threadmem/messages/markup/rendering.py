@@ -37,6 +37,8 @@ _ALIGNED = {"text-align:left": "left", "text-align:center": "center", "text-alig
 _FORMULA = {"\\(": "\\)", "\\[": "\\]", "$$": "$$"}
 """The marks around formulas, whose text is no Markdown."""
 _BLOCKS = frozenset({"p", "h4", "h5", "h6", "li", "blockquote", "pre", "tr", "hr", "br"})
+_LINES = _BLOCKS | {"ul", "ol", "table", "td", "th"}
+"""Elements that are followed by a line end."""
 _MARKS = {"li": "• ", "td": "· ", "th": "· "}
 _VOID = frozenset({"br", "hr"})
 _STYLES = {
@@ -104,7 +106,10 @@ def to_html(parts: Sequence[Part], *, styled: bool = False) -> str:
 
 
 def _html(parts: Sequence[Part], styled: bool) -> Iterator[str]:
+    before = ""
     for part in parts:
+        yield "\n" if before in _LINES else ""  # The text of the page has lines, too.
+        before = part if isinstance(part, str) else part[0]
         if isinstance(part, str):
             yield escape(part)
             continue
