@@ -14,8 +14,10 @@ from langchain_threadmem.catalogue.verbs import Archived
 from langchain_threadmem.chat_memory import ChatMemory
 from langchain_threadmem.errors import NotFoundError
 from langchain_threadmem.export.layout import Layout
+from langchain_threadmem.export.words import STATES
 from langchain_threadmem.memory_system import MemorySystem
-from langchain_threadmem.messages.display import content_of, label_of
+from langchain_threadmem.messages.display import body_of, content_of, label_of, preview_of
+from langchain_threadmem.messages.markup.rendering import plain
 from langchain_threadmem.messages.roles import role_of
 from langchain_threadmem.messages.text import cut, one_line, visible
 from langchain_threadmem.messages.tool_pairs import calls_tools
@@ -34,6 +36,8 @@ LISTED = 50
 """The number of conversations on a page of the list, and of doubtful places."""
 LINE = 160
 """The length of a message or a title on one line, in characters."""
+ANSWER = 300
+"""The length of the answer that is shown below a question that was found, in characters."""
 HITS = 20
 """The maximum number of hits of a search."""
 THREADS = 5_000
@@ -66,7 +70,7 @@ class Contents:
             {
                 "id": conversation.id,
                 "title": one_line(conversation.title, LINE),
-                "preview": conversation.preview,
+                "preview": plain(conversation.preview),
                 "messages": conversation.messages,
                 "updated": _time(conversation.updated),
                 "archived": conversation.archived is not None,
@@ -109,7 +113,8 @@ class Contents:
             ],
             "strands": [layout.strand_of[node.id] for node in rows],
             "lanes": drawing.lanes,
-            "topics": drawing.topics,
+            "colors": [layout.color_of[node.id] for node in rows],
+            "topics": layout.names,
             "threads": self._threads(conversation, layout),
             "hidden": len(snapshot.history) - len(rows),
         }
@@ -124,6 +129,7 @@ class Contents:
                 "updated": _time(thread.updated),
                 "active": thread.active,
                 "strand": layout.strand_of.get(thread.id),
+                "color": layout.color_of.get(thread.id, 0),
             }
             for thread in self.system.conversation(conversation).list_threads(limit=THREADS)
         ]
@@ -138,13 +144,15 @@ class Contents:
         snapshot = self.snapshots.get(conversation)
         node = snapshot.node(node_id)
         text, placement = content_of(node.message), node.placement
+        shown = text if whole else text[:TEXT]
         versions = self.system.conversation(conversation).versions(node_id)
         return {
             **_line(node),
             "parent": node.parent_id,
             "name": one_line(node.message.name or "", LINE),
             "message": node.message.id,
-            "text": text if whole else text[:TEXT],
+            "text": shown,
+            "parts": body_of(node.message, None if whole else TEXT),
             "length": len(text),
             "plain": isinstance(node.message.content, str) and not calls_tools(node.message),
             "by": node.superseded_by,
@@ -183,10 +191,17 @@ class Contents:
         }
 
     def recall(self, conversation: str, query: str, scope: Literal["conversation", "owner"]) -> Json:
-        """The hits of a search with their reasons, the best first."""
-        return {
-            "items": [_hit(hit) for hit in self._memory(conversation).recall(query, HITS, 1, scope=scope)]
-        }
+        """The hits of a search with their answers and reasons, the best first."""
+        hits = self._memory(conversation).recall(query, HITS, 1, scope=scope)
+        return {"items": [{**_hit(hit), "below": self._answer(hit, conversation)} for hit in hits]}
+
+    def _answer(self, hit: Recollection, conversation: str) -> Json | None:
+        """The answer to a question that was found."""
+        if hit.rank or hit.node.message.type != "human":
+            return None
+        name = hit.conversation_id or conversation
+        answer = self.snapshots.answer(name, hit.node.id)
+        return None if answer is None else {**_line(answer), "text": preview_of(answer.message, ANSWER)}
 
     def summary(self, conversation: str) -> Json:
         """The topmost summary of a conversation, and that of the long-term memory."""
@@ -236,7 +251,7 @@ def _hit(hit: Recollection) -> Json:
         "rank": hit.rank,
         "message": hit.node.message.id,
         "text": cut(content_of(hit.node.message), 600),
-        "above": [one_line(content_of(node.message), LINE) for node in hit.thread[:-1]],
+        "above": [preview_of(node.message, LINE) for node in hit.thread[:-1]],
         "why": visible(str(hit.why)),
         "terms": [visible(term) for term in hit.why.terms],
     }
@@ -248,14 +263,15 @@ def _line(node: ConversationNode) -> Json:
         "role": label_of(node.message),
         "kind": ROLES[_role(node.message)],
         "state": node.state.label,
+        "word": STATES[node.state],
         "time": _time(node.time),
-        "line": one_line(content_of(node.message), LINE),
+        "line": preview_of(node.message, LINE),
     }
 
 
 def _quote(snapshot: Snapshot, node_id: int) -> str:
     node = snapshot.by_id.get(node_id)
-    return "" if node is None else f"{label_of(node.message)}: {one_line(content_of(node.message), LINE)}"
+    return "" if node is None else f"{label_of(node.message)}: {preview_of(node.message, LINE)}"
 
 
 def _is_version(snapshot: Snapshot, node: ConversationNode) -> bool:

@@ -17,6 +17,7 @@ from starlette.staticfiles import StaticFiles
 
 from langchain_threadmem.chat_memory import ChatMemory
 from langchain_threadmem.errors import InputError, NotFoundError, StorageBusyError, ThreadMemError
+from langchain_threadmem.export.words import WORDS
 from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.records import as_object, loads
 from langchain_threadmem.view.contents import Contents
@@ -130,6 +131,7 @@ def app_of(contents: Contents, writer: Writer, token: str, port: int) -> Starlet
 
     reads: dict[str, Callable[[Arguments], Any]] = {
         "about": lambda args: {"owner": contents.system.owner, "writes": writer.is_allowed},
+        "words": lambda args: WORDS,
         "version": lambda args: contents.version(args.text("conversation", "")),
         "conversations": lambda args: contents.conversations(
             args.text("query", ""), "both" if args.flag("archived") else False, args.text("cursor", "")

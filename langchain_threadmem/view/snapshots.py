@@ -12,6 +12,7 @@ from langchain_threadmem.common.cache import LruCache
 from langchain_threadmem.errors import NodeNotFoundError, SessionNotFoundError
 from langchain_threadmem.export.layout import Layout
 from langchain_threadmem.memory_system import MemorySystem
+from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import graph, nodes, placements, trees
 from langchain_threadmem.tree.node import ConversationNode
@@ -45,15 +46,10 @@ class Version(NamedTuple):
 class Drawing:
     """The rows and lanes of a conversation, with or without superseded nodes."""
 
-    def __init__(self, history: Sequence[ConversationNode]) -> None:
-        self.layout = Layout(history)
+    def __init__(self, nodes: Sequence[ConversationNode], history: Sequence[ConversationNode]) -> None:
+        self.layout = Layout(nodes, history=history)
         self.rows = rows_of(self.layout)
         self.lanes = self.layout.lanes({node.id: row for row, node in enumerate(self.rows)})
-
-    @cached_property
-    def topics(self) -> list[str]:
-        """The title of each strand."""
-        return [self.layout.title(strand.first) for strand in self.layout.strands]
 
 
 class Snapshot:
@@ -86,12 +82,12 @@ class Snapshot:
     @cached_property
     def whole(self) -> Drawing:
         """All nodes."""
-        return Drawing(self.history)
+        return Drawing(self.history, self.history)
 
     @cached_property
     def living(self) -> Drawing:
         """The live nodes and their ancestors."""
-        return Drawing(graph.living(self.history))
+        return Drawing(graph.living(self.history), self.history)
 
 
 class Snapshots:
@@ -143,6 +139,23 @@ class Snapshots:
                 snapshot = self._read(version.tree, snapshot)
             self._cache.put(conversation, snapshot)
             return snapshot
+
+    def answer(self, conversation: str, node_id: int) -> ConversationNode | None:
+        """The last live answer to a message, whose conversation is not read; `None` if there is none."""
+        owner = self._system.owner
+
+        def read(conn: Conn) -> ConversationNode | None:
+            tree = trees.find(conn, owner, conversation)
+            row = None if tree is None else nodes.by_seq(conn, tree, node_id)
+            if tree is None or row is None:
+                return None
+            live = nodes.answers(conn, tree, row.key, row.seq, lambda below: below.state == State.LIVE)
+            found = nodes_of(
+                nodes.by_keys(conn, [below.key for below in live]), self._system.runtime.parts.read
+            )
+            return next((node for node in reversed(found) if node.message.type == "ai"), None)
+
+        return self._system.runtime.database.read(read)
 
     def _read(self, tree: int, old: Snapshot | None) -> Snapshot:
         def read(conn: Conn) -> Snapshot:

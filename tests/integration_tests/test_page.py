@@ -17,6 +17,7 @@ playwright = pytest.importorskip("playwright.sync_api")
 CHROMIUM = shutil.which("chromium")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs the program chromium")
 SIZES = (20, 200, 5_000)
+LONG, TABLE = "many words " * 12, "|a|b|\n|-|-|\n|1|2|"
 
 
 def conversation(size: int) -> list[ConversationNode]:
@@ -30,7 +31,8 @@ def conversation(size: int) -> list[ConversationNode]:
         why = Placement("shares topic", ((parent, 0.6), (number, 0.4))) if parent else None
         text = f"Question {number} about topic{topic} <b>" + "and more " * (100 * (number == 3))
         nodes.append(ConversationNode(number, HumanMessage(text), parent, placement=why))
-        answer = f"**Answer** {number + 1}: `topic{topic}`\n\n```python\nx = {number}  # {'many words ' * 12}\n```\n\n|a|b|\n|-|-|\n|1|2|"
+        code = f"```python\nx = {number}  # {LONG}\n```"
+        answer = f"**Answer** {number + 1}: `topic{topic}`\n\n{code}\n\n{TABLE}"
         nodes.append(ConversationNode(number + 1, AIMessage(answer), number))
         thread.append(number + 1)
     nodes[3] = ConversationNode(4, AIMessage("Worse answer"), 3, state=State.SUPERSEDED, superseded_by=4)

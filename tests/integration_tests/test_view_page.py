@@ -22,6 +22,8 @@ CHROMIUM = shutil.which("chromium")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium")
 SIZES = (20, 200, 5000)
 TOPICS = ("bread", "csv", "figs", "taxes")
+ANSWER = "**So:**\n\n```python\nx = 1  # one\n```\n\n|a|b|\n|-|-|\n|1|2|\n\n[link](javascript:alert(1)) "
+"""The beginning of an answer; its link is not of the web."""
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -32,7 +34,7 @@ def nodes_of(number: int) -> list[ConversationNode]:
     for turn in range(number // 2):
         topic, said = TOPICS[turn % len(TOPICS)], START + timedelta(minutes=turn)
         asked = HumanMessage(f"<b>{topic}</b>: question {turn}?", id=f"h{turn}")
-        answered = AIMessage(f"About {topic}: <img src=x onerror=alert(1)> {turn}", id=f"a{turn}")
+        answered = AIMessage(f"{ANSWER}{topic}: <img src=x onerror=alert(1)> {turn}", id=f"a{turn}")
         nodes.append(ConversationNode(2 * turn + 1, asked, ends.get(topic), timestamp=said))
         nodes.append(ConversationNode(2 * turn + 2, answered, 2 * turn + 1, timestamp=said))
         ends[topic] = 2 * turn + 2
@@ -137,6 +139,67 @@ def test_the_page_shows_moves_and_follows_messages(served: Served, browser: Any,
     tab.close()
 
 
+def test_an_answer_is_rendered_and_runs_nothing(served: Served, browser: Any) -> None:
+    tab = Tab(browser, served, 20)
+    tab.page.keyboard.press("Home")
+    tab.page.locator("#row-2").click()
+    answer = tab.page.locator("#panel .message", has_text="So:")
+    answer.wait_for()
+    assert answer.locator("strong").inner_text() == "So:"
+    assert answer.locator("td").all_inner_texts() == ["1", "2"]
+    assert answer.locator("pre .number").inner_text() == "1"
+    assert answer.locator("img, script, a").count() == 0
+    assert "<img src=x" in answer.inner_text()
+    tab.close()
+
+
+def test_words_have_a_sentence_and_the_text_beside_the_panel_is_readable(
+    served: Served, browser: Any
+) -> None:
+    tab = Tab(browser, served, 20)
+    page = tab.page
+    page.set_viewport_size({"width": 1280, "height": 800})
+    page.keyboard.press("End")
+    page.keyboard.press("Enter")
+    page.locator("#panel .message").wait_for()
+    widths = page.locator(".row .text").evaluate_all("all => all.map(e => e.getBoundingClientRect().width)")
+    assert min(widths) >= 300
+    assert page.locator("#panel .facts .word", has_text="active").get_attribute("title") == (
+        "The next message continues here."
+    )
+    assert page.locator("#threads .word", has_text="active").get_attribute("title")
+    tab.close()
+
+
+def test_a_thread_keeps_its_colour_and_branches_have_names(served: Served, browser: Any) -> None:
+    memory = served.system.conversation("kitchen", node_selector=_by_place)
+    for text in ("Bake bread 0", "Plant figs 0", "Which flour 2", "Which salt 2", "Which oven 2"):
+        memory.append(text, "Yes.")
+    tab = Tab(browser, served, 20)
+    page = tab.page
+    page.locator("#conversations .item", has_text="Bake bread").click()
+    page.locator("#row-10").wait_for()
+    colors = {
+        id: page.locator(f"#row-{id}").evaluate("e => e.style.getPropertyValue('--hue')") for id in (1, 3, 7)
+    }
+    assert len(set(colors.values())) == 3
+    names = page.locator("#threads .item b > span:not(.word)").all_inner_texts()
+    assert len(set(names)) == len(names)
+    assert {"Salt", "Oven"} <= set(names)
+    assert page.locator("#threads .word", has_text="branch of Bake bread").count() == 2
+    moved = memory.place(7, 4)
+    page.locator(f"#row-{moved.id}").wait_for()
+    after = {
+        id: page.locator(f"#row-{id}").evaluate("e => e.style.getPropertyValue('--hue')") for id in (1, 3)
+    }
+    assert after == {id: colors[id] for id in after}
+    tab.close()
+
+
+def _by_place(tree: Any, message: Any) -> int | None:
+    return int(message.content.split()[-1]) or None
+
+
 def test_a_message_is_dropped_on_another_message(served: Served, browser: Any) -> None:
     tab = Tab(browser, served, 200)
     tab.page.keyboard.press("Home")
@@ -160,6 +223,7 @@ def test_threads_are_renamed_and_searched_and_summaries_unfold(served: Served, b
     page.keyboard.type("figs")
     page.keyboard.press("Enter")
     page.locator(".hit", has_text="why: shares figs").first.wait_for()
+    assert page.locator(".hit .below").first.inner_text().startswith("Assistant So: x = 1 # one")
     page.locator("#summaries").click()
     page.locator(".card button[aria-expanded=false]").first.click()
     page.locator(".card .hit, .card .card").first.wait_for()

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from conftest import WordEmbeddings
-from langchain_core.messages import AIMessage, ChatMessage, HumanMessage
+from langchain_core.messages import AIMessage, ChatMessage, HumanMessage, ToolMessage
 from starlette.testclient import TestClient
 
 from langchain_threadmem import MemorySystem
@@ -151,6 +151,43 @@ def test_search_shows_why_a_message_was_found(page: Page) -> None:
     assert "shares" in hits[0]["why"]
     everywhere = page.read("recall", conversation="talk", query="csv module", everywhere="1")["items"]
     assert everywhere[0]["conversation"] == "talk"
+
+
+def test_a_question_that_was_found_is_shown_with_its_answer(page: Page, system: MemorySystem) -> None:
+    call = {"name": "oven", "args": {}, "id": "1", "type": "tool_call"}
+    system.conversation("oven").append(
+        "oven: How hot?",
+        AIMessage("", tool_calls=[call]),
+        ToolMessage("230", tool_call_id="1"),
+        "**230** degrees.",
+    )
+    system.conversation("open").append("oven: Is it clean?")
+    hits = page.read("recall", conversation="talk", query="oven", everywhere="1")["items"]
+    below = {hit["line"]: hit["below"] for hit in hits}
+    assert below["oven: How hot?"]["text"] == "230 degrees."
+    assert below["oven: Is it clean?"] is None
+    [warm] = [
+        hit for hit in page.read("recall", conversation="talk", query="warm")["items"] if hit["id"] == 5
+    ]
+    assert (warm["below"]["id"], warm["below"]["text"]) == (6, "25 degrees.")
+
+
+@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
+def test_an_answer_is_a_tree_of_elements_and_a_thread_keeps_its_colour(
+    page: Page, system: MemorySystem
+) -> None:
+    system.conversation("talk").regenerate(6, "**25** <b>degrees</b>.")
+    tree = page.read("tree", conversation="talk")
+    colors = dict(zip(tree["ids"], tree["colors"], strict=True))
+    assert (colors[1], colors[3]) == (0, 1)
+    assert page.read("node", conversation="talk", id=7)["parts"] == [
+        ["p", {}, ["strong", {}, "25"], " <b>degrees</b>."]
+    ]
+    moved = page.change("place", conversation="talk", id=1, parent=4)["id"]
+    tree = page.read("tree", conversation="talk")
+    colors = dict(zip(tree["ids"], tree["colors"], strict=True))
+    assert (colors[moved], colors[3], colors[4]) == (1, 1, 1)
+    assert set(page.read("words")) >= {"active", "doubtful", "replaced", "aside"}
 
 
 def test_a_message_moves_to_another_thread_and_back(page: Page, system: MemorySystem) -> None:

@@ -16,6 +16,27 @@ export function make(tag, attributes = {}, ...children) {
   return element;
 }
 
+const TAGS = new Set("p h4 h5 h6 ul ol li blockquote pre code span em strong s table thead tbody tr th td a br hr".split(" "));
+const ATTRIBUTES = new Set("class href title target rel referrerpolicy start".split(" "));
+
+/** The elements of a rendered message: texts, and lists of a tag, attributes and parts. Other tags are texts. */
+export const build = (parts) =>
+  parts.map((part) => {
+    if (typeof part === "string") return part;
+    const [tag, attributes, ...inner] = part;
+    if (!TAGS.has(tag)) return build(inner);
+    return make(tag, Object.fromEntries(Object.entries(attributes).filter(([name]) => ATTRIBUTES.has(name))), ...build(inner));
+  });
+
+let words = {};
+/** Read the sentences that words show on hover. */
+export const learnWords = async () => (words = await read("words"));
+
+/** A word with the sentence that it shows on hover; `text` is shown in its place. */
+export const say = (word, text = word, tag = "span", attributes = {}) =>
+  word ? make(tag, { ...attributes, class: `word ${attributes.class ?? ""}`.trim(), title: words[word] }, text) : "";
+export const meaning = (word) => words[word] ?? "";
+
 /** An SVG element with attributes and a hue. */
 export function shape(tag, attributes, hue) {
   const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
@@ -43,8 +64,8 @@ export function change(name, values) {
   return request(`/api/${name}`, { method: "POST", headers, body: JSON.stringify(values) });
 }
 
-/** The hue of a strand; adjacent strands have different hues. */
-export const hueOf = (strand) => Math.round(210 + strand * 137.5) % 360;
+/** The hue of a colour number; successive numbers have different hues. */
+export const hueOf = (color) => Math.round(210 + color * 137.5) % 360;
 
 export const plural = (number, noun) => `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
 

@@ -1,6 +1,6 @@
 // The map of a conversation: a row for each message and a lane for each thread. Only visible rows are elements.
 
-import { formatTime, hueOf, make, notify, shape } from "./dom.js";
+import { formatTime, hueOf, make, meaning, notify, say, shape } from "./dom.js";
 
 const ROW = 32;
 const AROUND = 8;
@@ -134,17 +134,20 @@ export class MessageMap {
     const before = row > 0 ? doc.strands[this.rows[row - 1]] : -1;
     const opens = this.first.get(strand) === at;
     const topic = before !== strand ? doc.topics[strand] : "";
+    const versions = kind === "user" ? "edited" : "answered again";
     const marks = [
-      flags & DOUBTFUL ? make("span", { class: "mark", title: "doubtful place" }, "?") : "",
-      flags & NEWER ? make("span", { class: "soft", title: kind === "user" ? "edited" : "regenerated" }, kind === "user" ? "✎" : "↻") : "",
+      flags & DOUBTFUL ? say("doubtful", "?", "span", { class: "mark" }) : "",
+      flags & NEWER ? say(versions, kind === "user" ? "✎" : "↻", "span", { class: "soft" }) : "",
+      id === doc.tip ? say("active", "active", "span", { class: "soft now" }) : "",
     ];
     const description = [
       line?.role ?? NAMES[doc.roles[at]],
       `message ${id}`,
       topic && (opens ? `new thread ${topic}` : `thread ${topic}`),
       flags & DOUBTFUL && "doubtful place",
-      flags & NEWER && (kind === "user" ? "edited" : "regenerated"),
-      !(flags & LIVE) && "replaced",
+      flags & NEWER && versions,
+      id === doc.tip && "active",
+      !(flags & LIVE) && (line?.word || "replaced"),
       line?.line,
     ];
     const element = make(
@@ -159,7 +162,8 @@ export class MessageMap {
         "aria-setsize": this.rows.length,
         "aria-selected": String(id === this.selected),
         "aria-label": description.filter(Boolean).join(", "),
-        "--hue": hueOf(strand),
+        title: flags & LIVE ? null : meaning(line?.word || "replaced"),
+        "--hue": hueOf(doc.colors[at]),
         onclick: () => {
           this.pick(id);
           this.open(id);
@@ -188,7 +192,7 @@ export class MessageMap {
         },
       },
       make("span", { class: "number" }, String(id)),
-      topic ? make("span", { class: opens ? "topic" : "topic again" }, topic) : "",
+      topic ? make("span", { class: opens ? "topic" : "topic again", title: topic }, topic) : "",
       ...marks,
       make("span", { class: "text" }, line ? line.line || "(no text)" : "…"),
       make("time", { datetime: line?.time ?? "" }, formatTime(line?.time, true)),
@@ -213,7 +217,7 @@ export class MessageMap {
       const at = this.rows[row];
       const id = doc.ids[at];
       const parent = this.rowOf.get(doc.parents[at]);
-      const hue = hueOf(doc.strands[at]);
+      const hue = hueOf(doc.colors[at]);
       const [x, y] = this.spot(row);
       if (parent !== undefined && row >= from && parent < to) {
         const [above, start] = this.spot(parent);
@@ -312,6 +316,6 @@ export class MessageMap {
 
   hueOf(id) {
     const at = this.index.get(id);
-    return at === undefined ? 210 : hueOf(this.doc.strands[at]);
+    return at === undefined ? 210 : hueOf(this.doc.colors[at]);
   }
 }

@@ -1,6 +1,6 @@
 // The page: conversations and threads at the side, the map in the middle, and the changes.
 
-import { byId, change, formatTime, hueOf, make, notify, plural, read, showDialog, showErrors } from "./dom.js";
+import { byId, change, formatTime, hueOf, learnWords, make, notify, plural, read, say, showDialog, showErrors } from "./dom.js";
 import { MessageMap } from "./map.js";
 import { closePanel, focusPanel, isOpen, showDoubts, showHits, showNode, showSummaries } from "./panel.js";
 
@@ -49,7 +49,7 @@ const listConversations = showErrors(async (add = false) => {
       make(
         "button",
         { class: "item", "data-id": item.id, "aria-current": item.id === view.conversation ? "true" : null, onclick: () => openConversation(item.id) },
-        make("b", {}, make("span", {}, item.title), item.archived ? make("small", {}, "archived") : ""),
+        make("b", {}, make("span", {}, item.title), item.archived ? say("archived", "archived", "small") : ""),
         make("small", {}, `${plural(item.messages, "message")} · ${formatTime(item.updated, true)}`),
         make("small", {}, item.preview),
       ),
@@ -127,20 +127,22 @@ function listThreads(doc) {
     make("b", {}, "All threads"),
   );
   const items = doc.threads.map((thread) => {
-    const branch = roots.get(thread.root) > 1 ? doc.topics[thread.strand] ?? "" : "";
-    const title = branch && branch !== thread.title ? `${thread.title} › ${branch}` : thread.title;
+    // A branch has a name of its own; the oldest thread of a root has the title of the root.
+    const isBranch = roots.get(thread.root) > 1 && doc.strands[map.index.get(thread.root)] !== thread.strand;
+    const title = isBranch ? doc.topics[thread.strand] : thread.title;
     return make(
       "button",
       {
         class: "item",
         "aria-current": view.thread === thread.id ? "true" : null,
-        "--hue": hueOf(thread.strand ?? 0),
+        "--hue": hueOf(thread.color),
         onclick: () => showThread(thread.id),
         onkeydown: (event) => event.key === "F2" && actions.renameThread(thread.id, thread.title),
         ondblclick: () => actions.renameThread(thread.id, thread.title),
         title: view.writes ? "F2 or double click: rename" : null,
       },
-      make("b", {}, make("i", { class: "dot", "aria-hidden": "true" }), make("span", {}, title), thread.active ? make("small", {}, "active") : ""),
+      make("b", {}, make("i", { class: "dot", "aria-hidden": "true" }), make("span", {}, title), thread.active ? say("active", "active", "small") : ""),
+      isBranch ? say("branch", `branch of ${thread.title}`, "small") : "",
       make("small", {}, `${plural(thread.messages, "message")} · ${formatTime(thread.updated, true)}`),
     );
   });
@@ -216,7 +218,7 @@ const actions = {
 
   revise: showErrors(async (node) => {
     const field = make("textarea", { value: node.text, "aria-label": "New version" });
-    const name = node.kind === "user" ? "Edit the message" : "Regenerate the answer";
+    const name = node.kind === "user" ? "Edit the message" : "Write another answer";
     const hint = make("p", { class: "soft" }, "The new version replaces this version, which stays in the history.");
     const text = await showDialog(name, [field, hint], () => field.value.trim() || undefined, "Save");
     if (text === undefined) return;
@@ -428,6 +430,7 @@ const start = showErrors(async () => {
   const address = new URLSearchParams(location.hash.slice(1));
   history.replaceState(null, "", `/${location.hash}`); // The address no longer contains the token.
   Object.assign(view, await read("about"));
+  await learnWords();
   map.writes = view.writes;
   for (const name of ["rename", "archive"]) byId(name).hidden = !view.writes;
   const items = await listConversations();

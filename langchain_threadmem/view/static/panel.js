@@ -1,6 +1,6 @@
 // The panel beside the map: a message, hits, doubtful places and summaries.
 
-import { byId, formatTime, make, plural, read, showErrors } from "./dom.js";
+import { build, byId, formatTime, make, plural, read, say, showErrors } from "./dom.js";
 
 const panel = byId("panel");
 const percent = (chance) => `${Math.round(100 * chance)} %`;
@@ -48,10 +48,14 @@ export function showNode(node, view, actions) {
   };
   const versions = node.versions.length > 1 && [
     step(-1),
-    make("span", {}, `${number + 1}/${node.versions.length} ${node.kind === "user" ? "edited" : "regenerated"}`),
+    say(node.kind === "user" ? "edited" : "answered again", `version ${number + 1} of ${node.versions.length}`),
     step(1),
   ];
-  const text = make("div", { class: `message${live ? "" : " replaced"}`, "--hue": map.hueOf(node.id) }, node.text || "(no text)");
+  const text = make(
+    "div",
+    { class: `message rendered${live ? "" : " replaced"}`, "--hue": map.hueOf(node.id) },
+    node.parts.length ? build(node.parts) : "(no text)",
+  );
   fill(
     `${node.role}${node.name ? ` ${node.name}` : ""}, message ${node.id}`,
     view.back,
@@ -59,7 +63,8 @@ export function showNode(node, view, actions) {
       "div",
       { class: "facts" },
       make("span", {}, formatTime(node.time)),
-      live ? "" : make("b", {}, node.state),
+      say(node.word, node.word, "b"),
+      node.id === map.doc.tip ? say("active") : "",
       node.by ? make("button", { onclick: () => actions.open(node.by) }, `replaced by ${node.by}`) : "",
       ...(versions || []),
     ),
@@ -67,19 +72,19 @@ export function showNode(node, view, actions) {
     node.length > node.text.length
       ? make("button", { onclick: () => actions.open(node.id, false, true) }, `Show all ${plural(node.length, "character")}`)
       : "",
-    node.summary ? [make("h3", {}, "Summary"), make("p", {}, make("b", {}, `${node.summary.title}. `), node.summary.text)] : "",
+    node.summary ? [say("summary", "Summary", "h3"), make("p", {}, make("b", {}, `${node.summary.title}. `), node.summary.text)] : "",
     make(
       "div",
       { class: "actions" },
       writes && live ? make("button", { onclick: () => actions.move(node.id) }, "Move …") : "",
       writes && live ? make("button", { onclick: () => actions.renameThread(node.id) }, "Rename thread …") : "",
       writes && live && node.plain && node.kind !== "other"
-        ? make("button", { onclick: () => actions.revise(node) }, node.kind === "user" ? "Edit …" : "Regenerate …")
+        ? make("button", { onclick: () => actions.revise(node) }, node.kind === "user" ? "Edit …" : "Write another answer …")
         : "",
-      writes ? make("button", { title: "Make the thread of this message the active thread", onclick: () => actions.continueAt(node.id) }, "Continue here") : "",
+      writes ? make("button", { title: "The next message of the chat then follows this thread", onclick: () => actions.continueAt(node.id) }, "Continue here") : "",
       make("button", { onclick: () => actions.showThread(node.id) }, "Show only this thread"),
     ),
-    make("h3", {}, "Reason for the place"),
+    make("h3", {}, "Why it is here"),
     reasons(node, actions, writes && live),
   );
 }
@@ -103,9 +108,9 @@ function reasons(node, actions, writes) {
     );
   });
   return [
-    make("p", {}, node.doubtful ? make("span", { class: "doubt" }, "doubtful: ") : "", reason),
+    make("p", {}, node.doubtful ? say("doubtful", "doubtful: ", "span", { class: "doubt" }) : "", reason),
     above,
-    chances.length ? make("h3", {}, "Probabilities at the time of placement") : "",
+    chances.length ? make("h3", {}, "How likely each place seemed when the message was written") : "",
     ...chances,
     writes && node.doubtful ? make("button", { onclick: () => actions.place(node.id, node.parent) }, "Confirm the place") : "",
   ].flat();
@@ -123,7 +128,7 @@ export function showHits(query, hits, view, actions) {
   fill(
     `${plural(hits.length, "hit")} for “${query}”`,
     null,
-    hits.length ? "" : make("p", { class: "soft" }, "No message matches. A search compares words, and also the meaning of messages with embeddings."),
+    hits.length ? "" : make("p", { class: "soft" }, "No message matches. Try other words, or search all conversations."),
     ...hits.map((hit) =>
       hit.rank
         ? summaryCard({ ...hit, id: hit.message, group: hit.conversation || view.owner, children: 1, title: `Summary, ${hit.why}` }, actions)
@@ -132,6 +137,7 @@ export function showHits(query, hits, view, actions) {
             { class: "hit", onclick: () => actions.openHit(hit) },
             ...hit.above.slice(-1).map((line) => make("small", {}, `after: ${line}`)),
             make("p", {}, make("b", {}, `${hit.role} `), ...marked(hit.text, hit.terms)),
+            hit.below ? make("p", { class: "below" }, make("b", {}, `${hit.below.role} `), hit.below.text) : "",
             make("small", {}, `why: ${hit.why}`),
             make("small", {}, [formatTime(hit.time), hit.conversation !== view.conversation ? hit.conversation : ""].filter(Boolean).join(" · ")),
           ),
@@ -144,7 +150,7 @@ export function showDoubts(items, view, actions) {
   fill(
     `${plural(items.length, "doubtful place")}`,
     null,
-    make("p", { class: "soft" }, items.length ? "The most doubtful place comes first." : "All places are probable, or were chosen by a person."),
+    make("p", { class: "soft" }, items.length ? "The most doubtful place comes first." : "Every message seems to be where it belongs."),
     ...items.map((item) =>
       make(
         "div",
