@@ -16,6 +16,7 @@ from langchain_core.runnables import RunnableConfig
 
 from langchain_threadmem import ChatMemory, MemorySystem, ThreadMemMiddleware, ThreadMemSaver
 from langchain_threadmem.errors import ThreadMemError
+from langchain_threadmem.messages.display import body_of
 from langchain_threadmem.threads.selectors import AnySelector
 
 Emit = Callable[[str, Any], None]
@@ -83,6 +84,7 @@ class Chat:
                 "parent": node.parent_id,
                 "role": node.message.type,
                 "text": node.message.text,
+                "parts": body_of(node.message),
                 "versions": [version.id for version in memory.versions(node.id)],
                 "suggestion": asdict(unsure[node.id]) if node.id in unsure else None,
             }

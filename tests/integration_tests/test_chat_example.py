@@ -27,6 +27,7 @@ httpx = pytest.importorskip("httpx")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")
 EXAMPLE = Path(__file__).parents[2] / "examples" / "chat"
+MARKDOWN = "**So:**\n\n|a|b|\n|-|-|\n|1|2|\n\n```python\nx = 1\n```\n\n<img src=x onerror=alert(1)>"
 names = (f"user {number}" for number in itertools.count())
 
 
@@ -44,13 +45,16 @@ class ByFirstWord(FlowSelector):
 
 
 class Script(GenericFakeChatModel):
-    """Answers "answer <number>"; fails once if a question is "broken"; answers "slowly" without an end."""
+    """Answers "answer <number>", or with a table; fails once if "broken"; answers "slowly" without an end."""
 
     messages: Iterator[Any] = iter(())
     numbers: Any = itertools.count(1)
     failures: Any = iter([True])
 
     async def _astream(self, messages: list[BaseMessage], *_: Any, **__: Any) -> AsyncIterator[Any]:
+        if "table" in messages[-1].text:
+            yield ChatGenerationChunk(message=AIMessageChunk(content=MARKDOWN))
+            return
         if "broken" in messages[-1].text and next(self.failures, False):
             raise ConnectionError("the model is away")
         yield ChatGenerationChunk(message=AIMessageChunk(content=f"answer {next(self.numbers)}"))
@@ -191,6 +195,19 @@ def test_an_edited_message_is_a_version_with_an_answer_of_its_own(chat: Page) ->
     chat.click("Previous version")
     playwright.expect(chat.messages.last.locator(".text")).to_contain_text("tea answer")
     playwright.expect(chat.threads).to_have_count(2)
+
+
+@needs_chromium
+@pytest.mark.parametrize("memory", [20], indirect=True)
+def test_an_answer_is_rendered_and_runs_nothing(chat: Page) -> None:
+    chat.text.fill("bread as a table")
+    chat.text.press("Enter")
+    answer = chat.messages.last.locator(".text")
+    playwright.expect(answer.locator("td")).to_have_text(["1", "2"])
+    playwright.expect(answer.locator("strong")).to_have_text("So:")
+    playwright.expect(answer.locator("pre .number")).to_have_text("1")
+    playwright.expect(answer.locator("img")).to_have_count(0)
+    playwright.expect(answer).to_contain_text("<img src=x")
 
 
 @needs_chromium

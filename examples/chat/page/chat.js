@@ -12,6 +12,19 @@ function element(tag, properties = {}, ...children) {
 const button = (text, onclick, properties = {}) =>
   element("button", { type: "button", className: "quiet", textContent: text, onclick, ...properties });
 
+const TAGS = new Set("p h4 h5 h6 ul ol li blockquote pre code span em strong s table thead tbody tr th td a br hr".split(" "));
+const ATTRIBUTES = new Set("class href title target rel referrerpolicy start".split(" "));
+
+/** The elements of a rendered answer: texts, and lists of a tag, attributes and parts. */
+const build = (parts) => parts.flatMap((part) => {
+  if (typeof part === "string") return [part];
+  const [tag, attributes, ...inner] = part;
+  if (!TAGS.has(tag)) return build(inner);
+  const made = element(tag, {}, ...build(inner));
+  for (const [name, value] of Object.entries(attributes)) if (ATTRIBUTES.has(name)) made.setAttribute(name, value);
+  return [made];
+});
+
 // Calls of the server
 
 async function call(path, body) {
@@ -42,7 +55,7 @@ async function answer(verb, body, question = null) {
   const conversation = page.conversation;
   const former = page.state.threads.find(({ active }) => active);
   const isShown = () => conversation === page.conversation;
-  const bubble = element("p", { className: "text" });
+  const bubble = element("div", { className: "text plain" });
   const waiting = element("li", { className: "message ai writing" }, bubble);
   const show = () => isShown() && ($("messages").append(waiting), ($("empty").hidden = true), toEnd());
   setBusy(true);
@@ -84,7 +97,8 @@ async function change(verb, body) {
 // The view
 
 function messageItem(message) {
-  const text = element("p", { className: "text", textContent: message.text });
+  // A question of the moment has no parts yet.
+  const text = element("div", { className: "text" }, ...(message.parts ? build(message.parts) : [message.text]));
   const item = element("li", { className: `message ${message.role}` }, text);
   if (message.id === undefined) return item;
   item.dataset.node = message.id;
