@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib.resources import files
 from itertools import chain, count, repeat
 from pathlib import Path
@@ -26,10 +26,11 @@ from langchain_threadmem.export.json import parse_conversation
 from langchain_threadmem.index.language import words
 from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.codec import text_of
+from langchain_threadmem.messages.text import plural
 from langchain_threadmem.summaries.text_rank import STOP_WORDS
 from langchain_threadmem.threads.selectors import SemanticNodeSelector
 from langchain_threadmem.tree import graph
-from langchain_threadmem.tree.node import ConversationNode
+from langchain_threadmem.tree.node import ConversationNode, is_doubtful
 
 Turn = list[BaseMessage]
 
@@ -65,12 +66,12 @@ def demo(file: Path | None, index: int, out: Path, database: str | None, owner: 
             memory.reset()
             raise
         history = memory.history
-        _print(console, "The tree", rich_output.draw_tree(history))
+        _print(console, "What a model reads", _saving(played))
+        _print(console, "The tree", *_legend(history), rich_output.draw_tree(history))
         _print(console, "Its threads", rich_output.list_threads(history))
         questions = QUESTIONS if file is None else questions_for(history)
         hits = [memory.recall(question, n_results=2, context_depth=1) for question in questions]
         _print(console, "Two questions to it", *map(rich_output.show_recall, questions, hits))
-        console.print(_saving(played))
         write_text(out / "tree.mmd", memory.to_mermaid() + "\n")
         write_text(out / "tree.html", memory.export("html"))
     console.print(
@@ -198,9 +199,19 @@ def _free_name(system: MemorySystem, name: str) -> str:
 
 def _saving(played: Played) -> Text:
     shown, total, followed, covered = played
+    coverage = f"{covered} of {followed} follow-ups see the turn that they continue.\n" if followed else ""
     share = f", {100 * shown / total:.0f} % of the {total:,} tokens of the full history" if total else ""
-    coverage = f"; {covered} of {followed} follow-ups see the turn that they continue" if followed else ""
-    return Text(f"\nOver all turns, a model reads {shown:,} tokens{share}{coverage}.")
+    return Text(f"{coverage}Over all turns, a model reads {shown:,} tokens{share}.")
+
+
+def _legend(history: Sequence[ConversationNode]) -> Iterator[Text]:
+    """The meaning of the question mark, if a place is doubtful."""
+    if doubtful := sum(map(is_doubtful, graph.living(history))):
+        many = f"{plural(doubtful, 'message')} {'has' if doubtful == 1 else 'have'}"
+        yield Text(
+            f"{many} a question mark: another place was about as probable. A model is usually shown the turn "
+            "before that place, too. `threadmem view` and `threadmem place` move a message.\n"
+        )
 
 
 def _print(console: Console, heading: str, *contents: RenderableType) -> None:

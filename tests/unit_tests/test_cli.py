@@ -87,6 +87,8 @@ def test_the_demo_of_the_sample_shows_tree_threads_recalls_and_tokens(
     assert all(question in out for question in demo.QUESTIONS)
     assert "dough; similarity" in out
     assert "a model reads" in out
+    good, legend, tree = (out.index(text) for text in ("follow-ups see", "question mark:", "60 messages in "))
+    assert good < legend < tree
     with MemorySystem("demo-output/memory.db") as system:
         assert system.conversations() == ["everyday"]
         memory = system.conversation("everyday")
