@@ -140,6 +140,6 @@ def test_an_answer_is_rendered_and_other_messages_are_not() -> None:
 
 
 def test_a_preview_has_no_marks() -> None:
-    assert plain("| a | b |\n|---|---|\n| 1 | 2 |") == "a · b · 1 · 2"
+    assert plain("|  | b |\n|---|---|\n| 1 | 2 |") == "b · 1 · 2"
     assert preview_of(AIMessage("**Bold** and [a link](https://example.org)"), 60) == "Bold and a link"
     assert preview_of(HumanMessage("**Bold**"), 60) == "**Bold**"

@@ -135,8 +135,9 @@ def _words(parts: Sequence[Part]) -> Iterator[str]:
             continue
         tag, _, *inner = part
         yield " " if tag in _BLOCKS else ""
-        yield _MARKS.get(tag, "")
-        yield from _words(inner)
+        words = "".join(_words(inner))
+        yield _MARKS.get(tag, "") if words.strip() else ""
+        yield words
         yield " " if tag in _BLOCKS or tag in _MARKS else ""
 
 
