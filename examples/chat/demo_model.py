@@ -13,8 +13,10 @@ from pydantic import PrivateAttr
 
 ANSWERS = {
     r"\b(csv|header|rows?|column|pandas|python)\b": (
-        "Open the file and pass it to csv.DictReader: the first row becomes the names of the columns. For "
-        "large tables, pandas.read_csv does the same in one call."
+        "Open the file and pass it to `csv.DictReader`: **the first row becomes the names** of the columns."
+        '\n\n```python\nwith open("sales.csv", newline="") as file:\n'
+        "    rows = list(csv.DictReader(file))\n```\n\n"
+        "For large tables, `pandas.read_csv` does the same in one call."
     ),
     r"\b(bread|dough|sourdough|bake|loaf|flour|oven)\b": (
         "A flat loaf usually comes from dough that has fermented too briefly or too cold. Keep it at about "

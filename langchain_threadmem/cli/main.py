@@ -16,6 +16,7 @@ import click
 
 from langchain_threadmem import __version__
 from langchain_threadmem.cli import (
+    chat,
     checking,
     completion,
     deleting,
@@ -55,7 +56,7 @@ PROGRAM = _Program(
         *(transfers.import_, transfers.import_checkpoints, transfers.convert, transfers.backup),
         export.export,
         *(reading.list_, reading.show, reading.search, reading.stats, reading.owners),
-        view.view,
+        *(view.view, chat.chat),
         *(editing.sort, editing.place, editing.summarize),
         *(deleting.forget, deleting.erase),
         *(checking.verify, checking.repair, checking.reindex, checking.secure),

@@ -39,7 +39,7 @@ CHAT = [
     ("Which wine goes with salmon?", "A dry Riesling."),
     ("And if the CSV file has no header?", "Call it with header=None."),
 ]
-SERVING = ("demo", "mcp", "completion", "secure", "view")
+SERVING = ("demo", "mcp", "completion", "secure", "view", "chat")
 """Commands without `--json`."""
 
 
