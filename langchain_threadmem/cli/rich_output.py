@@ -65,11 +65,11 @@ def draw_tree(history: Nodes, *, reasons: bool = False, forgotten: Container[int
         reasons: Whether to show the reason for the placement below each message.
         forgotten: Numbers of the forgotten messages.
     """
-    layout = Layout(graph.living(history))
+    layout = Layout(graph.living(history), history=history)
     top = Tree(Text(layout.counts, style="bold"), guide_style="dim")
 
     def line(node: ConversationNode) -> Text:
-        line = message_line(node, COLORS[layout.strand_of[node.id] % len(COLORS)])
+        line = message_line(node, COLORS[layout.color_of[node.id] % len(COLORS)])
         marks = "? " * is_doubtful(node) + "(forgotten) " * (node.id in forgotten)
         return _cut(marks, DOUBT_STYLE).append_text(line) if marks else line
 
@@ -125,10 +125,10 @@ def list_doubts(doubts: Sequence[Doubt]) -> RenderableType:
 
 def list_threads(history: Nodes) -> Table:
     """A table of the live threads: first message, its parent, length from the root, last message."""
-    layout = Layout(graph.living(history))
+    layout = Layout(graph.living(history), history=history)
     table = _table("thread", "from", "messages", "ends at")
-    for number, strand in enumerate(layout.strands[: layout.threads]):
-        title = _opening(strand.first, COLORS[number % len(COLORS)])
+    for strand in layout.strands[: layout.threads]:
+        title = _opening(strand.first, COLORS[layout.color_of[strand.tip.id] % len(COLORS)])
         table.add_row(title, str(strand.first.parent_id or ""), str(strand.length), str(strand.tip.id))
     return table
 

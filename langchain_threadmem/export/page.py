@@ -40,7 +40,7 @@ _ACTIVE_NOTE = f"<small{hover('active')}>active</small>"
 _DOUBT = "#b06000"
 _DARK = (
     "@media (prefers-color-scheme:dark){.threadmem-tree"
-    "{background:#1d1f23!important;color:#e3e4e7!important}}"
+    "{background:#1d1f23!important;color:#e3e4e7!important}.threadmem-tree .doubt{fill:#e8ac60}}"
 )
 """The colours of a picture on a dark system; on other systems, a picture is dark on white."""
 _DEEP, _PALE = "hsl({} 52% 52%)", "hsl({} 52% 80%)"
@@ -322,7 +322,7 @@ def _dot(node: ConversationNode, x: int, y: int, text_x: int, hue: int, *, ring:
     deep, pale = _DEEP.format(hue), _PALE.format(hue)
     halo = f'<circle cx="{x}" cy="{y}" r="9" fill="none" stroke="{deep}" stroke-width="1.5"/>' if ring else ""
     struck = ' opacity=".5" text-decoration="line-through"' if node.state == State.SUPERSEDED else ""
-    mark = f'<tspan fill="{_DOUBT}" font-weight="bold">? </tspan>' if doubtful else ""
+    mark = f'<tspan class="doubt" fill="{_DOUBT}" font-weight="bold">? </tspan>' if doubtful else ""
     faded = "" if role == "user" else ' opacity=".75"'
     about = escape(f"{label_of(node.message)}: {preview_of(node.message, 400)}")
     return (

@@ -26,7 +26,7 @@ def test_an_export_is_imported_sorted_and_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("COLUMNS", "80")
     export = runpy.run_path(str(ROOT / "docs" / "_build" / "pictures.py"))["export"]
     Path("conversations.json").write_text(json.dumps(export()), encoding="utf-8")
     imported, asked = re.findall(r"^```text\n(.*?)^```", PAGE, re.M | re.S)
