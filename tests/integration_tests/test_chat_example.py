@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import re
 import shutil
 import sys
 import threading
@@ -256,6 +257,21 @@ def test_all_messages_of_a_long_thread_can_be_shown(chat: Page, memory: ChatMemo
         chat.click(f"Show {count - 100} earlier messages")
     chat.shows(0, "tea 0")
     playwright.expect(chat.messages).to_have_count(count)
+
+
+@needs_chromium
+@pytest.mark.parametrize("memory", [20, 200, 5_000], indirect=True)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_narrow_page_has_no_sideways_scroll(chat: Page, scheme: str) -> None:
+    page = chat.page
+    page.emulate_media(color_scheme=scheme)
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.get_by_role("button", name=re.compile("Threads")).click()
+    page.locator(".thread", has_text="Tea").click()
+    playwright.expect(chat.messages.last).to_contain_text("tea answer")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    ground = {"light": "rgb(255, 255, 255)", "dark": "rgb(23, 24, 27)"}[scheme]
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == ground
 
 
 @needs_chromium

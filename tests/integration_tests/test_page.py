@@ -242,14 +242,17 @@ def test_the_page_is_dark_where_the_system_is_dark(browser: Any, pages: dict[int
     assert colors[1] != colors[3]
 
 
-def test_a_narrow_page_does_not_scroll_sideways(small: Opened) -> None:
-    small.page.set_viewport_size({"width": 360, "height": 700})
-    small.page.reload()
-    small.trouble.remove(small.page.url)
-    assert small.page.evaluate("document.documentElement.scrollWidth") == 360
-    assert not small.page.locator("#threads").is_visible()
-    small.page.locator("#list > summary").click()
-    assert small.page.locator("#threads a").first.is_visible()
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_narrow_page_does_not_scroll_sideways(opened: Opened, scheme: str) -> None:
+    page = opened.page
+    page.emulate_media(color_scheme=scheme)
+    page.set_viewport_size({"width": 360, "height": 700})
+    page.reload()
+    opened.trouble.remove(page.url)
+    assert page.evaluate("document.documentElement.scrollWidth") == 360
+    assert not page.locator("#threads").is_visible()
+    page.locator("#list > summary").click()
+    assert page.locator("#threads a").first.is_visible()
 
 
 def test_without_scripts_the_page_shows_all_messages(browser: Any, pages: dict[int, Path]) -> None:

@@ -230,9 +230,10 @@ def test_threads_are_renamed_and_searched_and_summaries_unfold(served: Served, b
     tab.close()
 
 
+@pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_narrow_page_has_no_sideways_scroll(served: Served, browser: Any, scheme: str) -> None:
-    tab = Tab(browser, served, 20, color_scheme=scheme)
+def test_a_narrow_page_has_no_sideways_scroll(served: Served, browser: Any, scheme: str, size: int) -> None:
+    tab = Tab(browser, served, size, color_scheme=scheme)
     page = tab.page
     page.set_viewport_size({"width": 360, "height": 740})
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
