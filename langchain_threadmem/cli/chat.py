@@ -26,7 +26,7 @@ KEY = "OPENAI_API_KEY"
     examples=[
         "chat memory.db",
         "chat memory.db --url http://localhost:11434/v1 --model llama3.2",
-        'chat monday --recall 0 <<< "And how long in a cold kitchen?"',
+        "chat monday --recall 0",
     ],
     database="argument",
     conversation="optional",

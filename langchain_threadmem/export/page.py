@@ -16,7 +16,7 @@ from importlib import resources
 from typing import NamedTuple
 
 from langchain_threadmem.export.layout import Layout, Strand
-from langchain_threadmem.export.words import STATES, hover
+from langchain_threadmem.export.page_words import STATES, hover
 from langchain_threadmem.messages.display import body_of, content_of, label_of, preview_of
 from langchain_threadmem.messages.markup.rendering import to_html as html_of
 from langchain_threadmem.messages.roles import role_of

@@ -14,7 +14,7 @@ from langchain_threadmem.catalogue.verbs import Archived
 from langchain_threadmem.chat_memory import ChatMemory
 from langchain_threadmem.errors import NotFoundError
 from langchain_threadmem.export.layout import Layout
-from langchain_threadmem.export.words import STATES
+from langchain_threadmem.export.page_words import STATES
 from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.display import body_of, content_of, label_of, preview_of
 from langchain_threadmem.messages.markup.rendering import plain

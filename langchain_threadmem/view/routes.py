@@ -17,7 +17,7 @@ from starlette.staticfiles import StaticFiles
 
 from langchain_threadmem.chat_memory import ChatMemory
 from langchain_threadmem.errors import InputError, NotFoundError, StorageBusyError, ThreadMemError
-from langchain_threadmem.export.words import WORDS
+from langchain_threadmem.export.page_words import WORDS
 from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.records import as_object, loads
 from langchain_threadmem.view.contents import Contents
