@@ -129,6 +129,14 @@ def test_very_long_and_very_deep_texts_are_plain() -> None:
         check(text)
 
 
+def test_code_for_which_lexers_take_long_has_no_colours() -> None:
+    assert "<span" in to_html(parts_of("```python\n" + "x = 1  # one\n" * 300 + "```"))
+    for code in ("x = 1  # one\n" * 500, "x = 1 " * 100, "x = 1" + "\n" * 200 + "x = 1", "a " * 300):
+        shown = to_html(parts_of(f"```python\n{code}\n```"))
+        assert "<span" not in shown
+        assert code.strip() in shown
+
+
 def test_an_answer_is_rendered_and_other_messages_are_not() -> None:
     call = {"name": "weather", "args": {"city": "Rome"}, "id": "1"}
     assert to_html(body_of(AIMessage("**yes**", tool_calls=[call]))) == (

@@ -65,6 +65,13 @@ def test_a_node_is_shown_with_its_place_summary_and_state() -> None:
     assert pretty([node]) == "[3 Assistant: [calls weather(city='Rome')]]"
 
 
+def test_an_answer_is_rendered_with_styles_of_its_own() -> None:
+    shown = ConversationNode(1, AIMessage("**Rye**\n\n```python\nx = 1\n```"))._repr_html_()
+    assert "<strong>Rye</strong>" in shown
+    assert '<span style="color:#c0631c">1</span>' in shown
+    assert "class=" not in shown.replace('class="tex2jax_ignore mathjax_ignore"', "")
+
+
 def test_a_page_is_shown_as_a_table_that_names_its_cursor() -> None:
     infos = [ConversationInfo(name, "Rye bread", "Hi", 1_000, NOON, NOON) for name in ("a", "b")]
     shown = Page(infos, "9 9")._repr_html_()

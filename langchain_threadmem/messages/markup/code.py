@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
@@ -12,15 +13,18 @@ if TYPE_CHECKING:
 Part = str | list[Any]
 """A text, or an element: its tag, its attributes by name, and its parts."""
 
-LONGEST_CODE = 20_000
-"""The length of a block of code, in characters, beyond which it has no colours."""
+LONGEST_CODE, LONGEST_LINE = 5_000, 500
+"""The lengths of a block of code and of a line, in characters, beyond which code has no colours: many lexers
+take quadratic time (20,000 characters of one line: several seconds)."""
+_GAP = re.compile(r"\s{100}")
+"""Space for which the lexers of C, Java and Python take quadratic time."""
 
 
 def colored(code: str, info: str) -> list[Part]:
     """Code as texts and coloured texts, by the language after the fence."""
     code = code.removesuffix("\n")
     language = info.split(maxsplit=1)[0].strip("{}.").lower() if info.strip() else ""
-    lexer = _lexer(language) if 0 < len(language) <= 30 and len(code) <= LONGEST_CODE else None
+    lexer = _lexer(language) if 0 < len(language) <= 30 and _is_quick(code) else None
     if lexer is None:
         return [code]
     parts: list[Any] = []
@@ -35,6 +39,15 @@ def colored(code: str, info: str) -> list[Part]:
     last = parts[-1]
     parts[-1] = last.removesuffix("\n") if isinstance(last, str) else [*last[:2], last[2].removesuffix("\n")]
     return joined(parts)
+
+
+def _is_quick(code: str) -> bool:
+    """Whether lexers take little time, whatever the code is."""
+    return (
+        len(code) <= LONGEST_CODE
+        and max(map(len, code.split("\n"))) <= LONGEST_LINE
+        and _GAP.search(code) is None
+    )
 
 
 @cache
