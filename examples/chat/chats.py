@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -90,9 +91,15 @@ class Chat:
             }
             for node in shown
         ]
+        listed = memory.list_threads(limit=SHOWN)
+        branches = Counter(one.root_id for one in listed)
         threads = [
-            {key: getattr(one, key) for key in ("id", "title", "preview", "messages", "active")}
-            for one in memory.list_threads(limit=SHOWN)
+            {
+                **{key: getattr(one, key) for key in ("id", "title", "preview", "messages", "active")},
+                # Branches of one first message have its title.
+                "name": one.title if branches[one.root_id] == 1 else f"{one.title} › {one.preview[:60]}",
+            }
+            for one in listed
         ]
         earlier, busy = len(said) - len(shown), self.key in self.chats.running
         return {"threads": threads, "messages": messages, "earlier": earlier, "busy": busy}

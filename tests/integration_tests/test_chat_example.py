@@ -212,6 +212,20 @@ def test_an_answer_is_rendered_and_runs_nothing(chat: Page) -> None:
 
 
 @needs_chromium
+@pytest.mark.parametrize("memory", [20], indirect=True)
+def test_branches_of_a_thread_have_names_of_their_own(chat: Page, memory: ChatMemory) -> None:
+    chat.say("bread again")
+    memory.switch(memory.roots()[-1].id)
+    memory.append("bread branch", "another end")
+    memory.place(memory.history[-2].id, memory.roots()[-1].id + 1)
+    chat.page.reload()
+    playwright.expect(chat.threads).to_have_count(3)
+    names = chat.threads.all_inner_texts()
+    assert len(set(names)) == 3
+    assert sum(name.startswith("Bread › ") for name in names) == 2
+
+
+@needs_chromium
 def test_a_suggestion_moves_a_message(chat: Page) -> None:
     chat.say("perhaps figs")
     playwright.expect(chat.messages).to_have_count(4)

@@ -173,11 +173,11 @@ function render(state) {
   $("empty").hidden = state.messages.length > 0;
   $("earlier").hidden = state.earlier === 0;
   $("earlier").textContent = `Show ${state.earlier} earlier messages`;
-  $("thread-list").replaceChildren(...state.threads.map(({ id, title, preview, messages, active }) => {
+  $("thread-list").replaceChildren(...state.threads.map(({ id, name, preview, messages, active }) => {
     const count = element("span", { className: "count", textContent: `${messages} message${messages > 1 ? "s" : ""}` });
     const open = button("", () => (closeSides(), change("switch", { node: id })), { className: "thread", disabled: page.busy });
     const last = element("span", { className: "preview", textContent: preview });
-    open.append(element("span", { className: "name", textContent: title }), last, count);
+    open.append(element("span", { className: "name", textContent: name }), last, count);
     if (active) open.setAttribute("aria-current", "true");
     return element("li", {}, open);
   }));
