@@ -14,7 +14,6 @@ from langchain_threadmem.removal.tables import TABLES, Id, scope
 from langchain_threadmem.storage import checksums, node_keys
 from langchain_threadmem.storage.schema import (
     LEXICON,
-    State,
     digest,
     embedding,
     gist,
@@ -45,7 +44,7 @@ _SUMMARIES_WITHOUT_TEXT = Statement(
     .where(tree.c.owner == bindparam("owner"), node.c.key.is_(None)),
     "owner",
 )
-_PURGED = Statement(node_keys.keys_of(bindparam("tree")).where(node.c.state == int(State.PURGED)), "tree")
+_HIDDEN = Statement(node_keys.keys_of(bindparam("tree")).where(~STORED), "tree")
 _previous = node.alias("before")
 _WITHOUT_NUMBER = Statement(
     select(node.c.seq)
@@ -117,9 +116,9 @@ def dangling(conn: Conn, owner: str) -> list[str]:
     ]
 
 
-def purged(conn: Conn, tree_id: int) -> set[int]:
-    """Keys of the purged nodes of a tree."""
-    return {row[0] for row in conn.all(_PURGED, tree_id)}
+def hidden(conn: Conn, tree_id: int) -> set[int]:
+    """Keys of the purged and the removed nodes of a tree."""
+    return {row[0] for row in conn.all(_HIDDEN, tree_id)}
 
 
 def without_message_id(conn: Conn, tree_id: int, first: int, last: int) -> list[int]:

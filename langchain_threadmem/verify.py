@@ -146,7 +146,7 @@ def _check(conn: Conn, owner: str, name: str) -> tuple[list[str], int]:
     tree = trees.find(conn, owner, name)
     assert tree is not None, f"conversation {name!r} does not exist"
     head = trees.head(conn, tree)
-    expected = Parents(trees.segments(conn, tree), grafts.of_tree(conn, tree), integrity.purged(conn, tree))
+    expected = Parents(trees.segments(conn, tree), grafts.of_tree(conn, tree), integrity.hidden(conn, tree))
     seq_of: dict[int, int] = {}
     key_of: dict[int, int] = {}
     parents: dict[int, int | None] = {}
@@ -200,12 +200,12 @@ class Parents:
 
     segments: dict[int, int | None]
     grafts: dict[int, int]
-    purged: Collection[int]
+    hidden: Collection[int]
 
     def of(self, key: int) -> int | None:
-        """The parent of a node; purged nodes are skipped."""
+        """The parent of a node; purged and removed nodes are skipped."""
         parent: int | None = key
-        while parent == key or parent in self.purged:
+        while parent == key or parent in self.hidden:
             assert parent is not None
             stored = parent - 1 if parent & LAST_POSITION else self.segments.get(parent >> POSITION_BITS)
             parent = self.grafts.get(parent, stored)

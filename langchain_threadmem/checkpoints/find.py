@@ -59,7 +59,7 @@ def _first(
     archive: Archive, conn: Conn, message: str, conversation: str | None, ns: str
 ) -> tuple[str, CheckpointRow]:
     for tree, name in checkpoint_queries.conversations(conn, archive.runtime.owner, conversation):
-        versions = nodes.versions(conn, tree, message)
+        versions = nodes.places(conn, tree, message)
         if not versions:
             continue
         search = _MessageSearch(archive, conn, {version.key for version in versions})

@@ -94,7 +94,7 @@ def _checkpoint(
     archive: Archive, conn: Conn, conversation: str, ns: str, id_: bytes | None
 ) -> tuple[int | None, CheckpointRow | None]:
     """The tree of a conversation and one of its checkpoints, in one round trip if the tree is cached."""
-    cached = archive.lists.trees(conversation).get("")
+    cached = archive.unbound.trees(conversation).get("")
     queries = [] if cached is None else [checkpoint_queries.checkpoint_query(cached, ns, id_)]
     rows = conn.each(trees.tree_query(archive.runtime.owner, conversation), *queries)
     tree = trees.id_of_tree(conn, rows[0])

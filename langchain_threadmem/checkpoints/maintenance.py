@@ -62,9 +62,9 @@ def _delete(archive: Archive, conn: Conn, tree: int, rows: Sequence[CheckpointRo
     for run in {row.run for row in rows}:
         own_rows = [row for row in rows if row.run == run]
         began = _beginning(archive, own_rows, all_rows)
-        listed = nodes.by_keys(conn, reader.keys(conn, _spans(own_rows, blobs)) - referenced)
+        listed = reader.keys(conn, _spans(own_rows, blobs)) - referenced
         # The lists of a run also contain earlier messages, to which no other checkpoint may refer.
-        keys |= {row.key for row in listed if row.created >= began}
+        keys |= copying.written_since(conn, listed, began)
     keys |= _moved_to(conn, tree, keys, referenced)
     is_summarised = bool(stale_marks.ancestors(conn, keys))
     for home, live in copying.live_by_tree(conn, keys).items():

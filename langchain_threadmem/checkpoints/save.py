@@ -20,24 +20,26 @@ from typing import Any, NamedTuple
 from langgraph.checkpoint.base import WRITES_IDX_MAP
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
-from langchain_threadmem.checkpoints import lists
 from langchain_threadmem.checkpoints import queries as checkpoint_queries
-from langchain_threadmem.checkpoints.list_cache import CachedList, ListCache, PreparedList
-from langchain_threadmem.checkpoints.lists import Location
 from langchain_threadmem.checkpoints.queries import CheckpointRow, WriteRow, pack_id
-from langchain_threadmem.checkpoints.scopes import START, scope_of
+from langchain_threadmem.checkpoints.removals import removed_by, removed_in_input
+from langchain_threadmem.checkpoints.scopes import CONVERSATION_CHANNEL, START, scope_of
 from langchain_threadmem.checkpoints.unbound_values import (
     UnboundValue,
+    UnboundValues,
     bind,
     packed,
     unbound_messages,
     waiting_for,
 )
-from langchain_threadmem.checkpoints.values import KIND, EncodedMessage, Span, StoredValue, take_apart
+from langchain_threadmem.checkpoints.values import KIND, Span, StoredValue, take_apart
 from langchain_threadmem.engine import telemetry
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.engine.runtime import Resources, Runtime
 from langchain_threadmem.errors import EncryptionError, InputError, PersistenceError
+from langchain_threadmem.index import removal
+from langchain_threadmem.index.removal import Removed
+from langchain_threadmem.messages.lists import EncodedMessage
 from langchain_threadmem.messages.parts import (
     Parts,
     Serializer,
@@ -46,7 +48,9 @@ from langchain_threadmem.messages.parts import (
     warn_of_foreign_messages,
 )
 from langchain_threadmem.storage.statements import Conn, Query
-from langchain_threadmem.tree import trees
+from langchain_threadmem.tree import lists, superseding, trees
+from langchain_threadmem.tree.list_cache import CachedList, ListCache, PreparedList
+from langchain_threadmem.tree.lists import Location
 
 FIELDS = ("v", "ts", "channel_versions", "versions_seen", "updated_channels")
 """Fields that are stored without their names if the checkpoint has all these fields."""
@@ -87,6 +91,10 @@ class Archive:
     @property
     def lists(self) -> ListCache:
         return self.runtime.get(ListCache)
+
+    @property
+    def unbound(self) -> UnboundValues:
+        return self.runtime.get(UnboundValues)
 
     @property
     def parts(self) -> Parts:
@@ -165,11 +173,15 @@ def blobs_of(state: Mapping[str, Any], row: CheckpointRow) -> dict[str, int]:
 
 
 class _StoredCheckpoint(NamedTuple):
-    """The trees, lists and unbound values of a stored checkpoint, which are cached after the commit."""
+    """The trees, lists and unbound values of a stored checkpoint, which are cached after the commit.
+
+    `removed` are the nodes that leave the caches and the vector index.
+    """
 
     trees: Mapping[str, int]
     lists: dict[str, CachedList]
     waiting: list[UnboundValue | None]
+    removed: Removed
 
 
 class _OwnVersions(NamedTuple):
@@ -210,7 +222,8 @@ def put(
     ]
     unchanged = {name: version for name, version in versions.items() if name not in new_versions}
     inherited = parent_id if unchanged else None
-    cached_trees = archive.lists.trees(conversation)
+    cached_trees = archive.unbound.trees(conversation)
+    deleted = set() if ns else _deleted(archive, conversation, metadata, values, parent_id)
 
     def write(
         conn: Conn, prepared: Mapping[str, PreparedList], unbound: Sequence[UnboundValue]
@@ -245,13 +258,18 @@ def put(
         ):
             return None
         finder.use_rows(tree_ids, answers)
-        cached = {}
+        cached, removed = {}, list[int]()
         for channel, new in prepared.items():
             tree_id = tree_ids[scopes[channel]]
-            stored_list, head = lists.place(
-                conn, tree_id, new.rest, new.after, now, placements[channel], new.beginning, new.ending
+            stored_list, head = lists.place_list(
+                *(conn, tree_id, new.rest, now),
+                after=new.after,
+                beginning=new.beginning,
+                ending=new.ending,
+                rows_read=placements[channel],
             )
             cached[channel] = new.cached(tree_id, head, stored_list)
+            removed += stored_list.removed
             finder.add_placed(scopes[channel], new.rest, stored_list.locations)
         bound_values = {channel: bind(value, ns, channel, finder) for channel, value in stored_values}
         stored: dict[str, TypedBytes] = {}
@@ -282,7 +300,9 @@ def put(
             for channel, stored_value in bound_values.items()
             if stored_value.inline()
         ]
-        return _StoredCheckpoint(tree_ids, cached, waiting)
+        removed += superseding.remove_messages(conn, tree, deleted)
+        left = removal.take_out_removed(conn, owner, removed)
+        return _StoredCheckpoint(tree_ids, cached, waiting, left)
 
     stored_checkpoint = None
     for is_retry in (False, True):
@@ -293,7 +313,7 @@ def put(
             if isinstance(value, PreparedList)
         }
         ids = {message.id for value in prepared.values() for message in value.rest}
-        unbound = waiting_for(archive.lists.unbound(conversation), ids)
+        unbound = waiting_for(archive.unbound.unbound(conversation), ids)
         stored_checkpoint = yield from Sql(partial(write, prepared=prepared, unbound=unbound), write=True)
         if stored_checkpoint is not None:
             break
@@ -302,12 +322,30 @@ def put(
         new = {**new_versions, **stored_checkpoint.versions}
         yield from put(archive, conversation, ns, parent, checkpoint, metadata, new)
         return
-    archive.lists.add_trees(conversation, stored_checkpoint.trees)
+    archive.unbound.add_trees(conversation, stored_checkpoint.trees)
+    if stored_checkpoint.removed.keys:
+        yield from removal.drop_vectors(archive.runtime, stored_checkpoint.removed)
     for channel, cached in stored_checkpoint.lists.items():
         archive.lists.add_list(conversation, scope_of(ns, channel), cached)
-    archive.lists.add_placed(conversation, ids)
-    archive.lists.replace_unbound(conversation, unbound, stored_checkpoint.waiting)
-    yield from _rewrite_unbound(archive, conversation, waiting_for(archive.lists.unbound(conversation), ids))
+    archive.unbound.add_placed(conversation, ids)
+    archive.unbound.replace_unbound(conversation, unbound, stored_checkpoint.waiting)
+    yield from _rewrite_unbound(
+        archive, conversation, waiting_for(archive.unbound.unbound(conversation), ids)
+    )
+
+
+def _deleted(
+    archive: Archive,
+    conversation: str,
+    metadata: Mapping[str, Any],
+    values: Mapping[str, Any],
+    parent: bytes | None,
+) -> set[str]:
+    """The ids of the messages that a checkpoint deletes from the conversation, see `checkpoints.removals`."""
+    source = metadata.get("source")
+    if source == "input":
+        return removed_in_input(values.get(START), CONVERSATION_CHANNEL)
+    return archive.unbound.deleted(conversation, parent) if source == "update" else set()
 
 
 @telemetry.observed("put_writes", telemetry.of_name)
@@ -329,7 +367,7 @@ def put_writes(
     ]
 
     stored_values = [(channel, value) for _, channel, value in prepared if isinstance(value, StoredValue)]
-    cached_trees = archive.lists.trees(conversation)
+    cached_trees = archive.unbound.trees(conversation)
 
     def write(conn: Conn) -> tuple[Mapping[str, int], list[UnboundValue]]:
         def queries(tree_ids: Mapping[str, int]) -> Iterator[Query]:
@@ -353,11 +391,16 @@ def put_writes(
         return tree_ids, waiting
 
     tree_ids, waiting = yield from Sql(write, write=True)
-    archive.lists.add_trees(conversation, tree_ids)
-    archive.lists.replace_unbound(conversation, (), waiting)
+    for channel, value in () if ns else writes:
+        if channel == CONVERSATION_CHANNEL and (ids := removed_by(value)):
+            archive.unbound.add_deleted(conversation, checkpoint_id, ids)
+    archive.unbound.add_trees(conversation, tree_ids)
+    archive.unbound.replace_unbound(conversation, (), waiting)
     # Messages that were placed before this write are bound here, all others by `put`.
     yield from _rewrite_unbound(
-        archive, conversation, waiting_for(waiting, archive.lists.placed_ids(conversation)) if waiting else ()
+        archive,
+        conversation,
+        waiting_for(waiting, archive.unbound.placed_ids(conversation)) if waiting else (),
     )
 
 
@@ -373,8 +416,8 @@ def _rewrite_unbound(archive: Archive, conversation: str, due: Sequence[UnboundV
         finder.use_rows(tree_ids)
         return [value.rewrite(conn, finder) for value in due]
 
-    archive.lists.replace_unbound(conversation, due, ())
-    archive.lists.replace_unbound(conversation, (), (yield from Sql(write, write=True)))
+    archive.unbound.replace_unbound(conversation, due, ())
+    archive.unbound.replace_unbound(conversation, (), (yield from Sql(write, write=True)))
 
 
 class _Finder:

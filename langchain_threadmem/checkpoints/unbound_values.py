@@ -7,17 +7,26 @@ in the tree, so that a replay adds no second copy.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from langchain_threadmem.checkpoints import queries as checkpoint_queries
-from langchain_threadmem.checkpoints.lists import Location
 from langchain_threadmem.checkpoints.queries import WriteRow
 from langchain_threadmem.checkpoints.scopes import scope_within
-from langchain_threadmem.checkpoints.values import EncodedMessage, Inline, Item, Items, Span, StoredValue
+from langchain_threadmem.checkpoints.values import Inline, Item, Items, Span, StoredValue
+from langchain_threadmem.common import forking
+from langchain_threadmem.common.cache import LruCache
+from langchain_threadmem.engine.runtime import Component, Runtime
+from langchain_threadmem.messages.lists import EncodedMessage
 from langchain_threadmem.storage.statements import Conn
+from langchain_threadmem.tree.list_cache import CACHED_CONVERSATIONS
+from langchain_threadmem.tree.lists import Location
 
+MOST_UNBOUND = 256
+MOST_SCOPES = 64
+PLACED_IDS = 256
+"""The number of ids that are cached for each conversation: the ids of the messages that were placed last."""
 FindPlaces = Callable[[str, Sequence[EncodedMessage]], Sequence[Location | None]]
 """Finds the places of messages in the tree of a scope."""
 
@@ -116,3 +125,68 @@ def _with_spans(
                 joined.append(Span(location.key, location.key))
         lists_[key] = tuple(joined)
     return StoredValue(lists_, stored_value.is_list, stored_value.rest)
+
+
+class UnboundValues(Component):
+    """The unbound values of each conversation, the ids that they wait for, and the trees of its scopes."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        super().__init__(runtime)
+        self.close()
+        self._lock = forking.lock()
+
+    def close(self) -> None:
+        self._unbound = LruCache[str, tuple[UnboundValue, ...]](CACHED_CONVERSATIONS)
+        self._placed = LruCache[str, tuple[str, ...]](CACHED_CONVERSATIONS)
+        self._trees = LruCache[str, dict[str, int]](CACHED_CONVERSATIONS)
+        self._deleted = LruCache[tuple[str, bytes], set[str]](CACHED_CONVERSATIONS)
+
+    def drop(self, removed: Mapping[int, Collection[int]]) -> None:
+        for name in self._trees:
+            if not removed.keys().isdisjoint(self.trees(name).values()):
+                self._unbound.drop(name)
+                self._placed.drop(name)
+                self._trees.drop(name)
+
+    def trees(self, conversation: str) -> Mapping[str, int]:
+        """The trees of a conversation by scope, which may be out of date; the caller checks them."""
+        return self._trees.get(conversation) or {}
+
+    def add_trees(self, conversation: str, trees: Mapping[str, int]) -> None:
+        """Cache the trees of a conversation."""
+        cached = self.trees(conversation)
+        if not cached.items() >= trees.items():
+            self._trees.put(conversation, {**cached, **trees} if len(cached) < MOST_SCOPES else dict(trees))
+
+    def placed_ids(self, conversation: str) -> set[str]:
+        """Ids of the most recently placed messages."""
+        return set(self._placed.get(conversation) or ())
+
+    def add_placed(self, conversation: str, ids: Iterable[str]) -> None:
+        """Cache the ids of messages that were placed."""
+        with self._lock:
+            self._placed.put(conversation, (*(self._placed.get(conversation) or ()), *ids)[-PLACED_IDS:])
+
+    def deleted(self, conversation: str, checkpoint: bytes | None) -> set[str]:
+        """Ids of the messages that the writes after a checkpoint delete."""
+        return set() if checkpoint is None else self._deleted.get((conversation, checkpoint)) or set()
+
+    def add_deleted(self, conversation: str, checkpoint: bytes, ids: set[str]) -> None:
+        """Cache the ids of messages that a write after a checkpoint deletes."""
+        self._deleted.put((conversation, checkpoint), self.deleted(conversation, checkpoint) | ids)
+
+    def unbound(self, conversation: str) -> tuple[UnboundValue, ...]:
+        """The unbound values of a conversation."""
+        return self._unbound.get(conversation) or ()
+
+    def replace_unbound(
+        self, conversation: str, old: Sequence[UnboundValue], new: Sequence[UnboundValue | None]
+    ) -> None:
+        """Replace unbound values; `None` in `new` stands for a value that needs no further attempt."""
+        if not old and not new:
+            return
+        replaced = set(map(id, old))
+        with self._lock:
+            others = [value for value in self.unbound(conversation) if id(value) not in replaced]
+            waiting = [*others, *(value for value in new if value is not None)]
+            self._unbound.put(conversation, tuple(waiting[-MOST_UNBOUND:]))

@@ -5,53 +5,25 @@ already stores. A `StoredValue` contains spans of stored messages (two keys each
 bodies of new messages, and bytes of the saver's serializer for everything else. Only messages of the codec's
 classes are taken out of a value, and only from the exact types `list` and `dict`. The value that is read
 equals the value that was written.
-
-Messages are mutable, so the identity of a list does not prove its contents. Fingerprints do: each is a hash
-of the full contents of a chunk of 32 messages.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from operator import attrgetter
 from typing import Any, NamedTuple
 
-import ormsgpack
 from langchain_core.messages import BaseMessage
 
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.messages import typed_json
 from langchain_threadmem.messages.codec import MESSAGE_CLASSES, Parsed, StoredMessage, decode_stored, encode
-from langchain_threadmem.messages.ids import LONGEST_ID, name_of
 from langchain_threadmem.messages.typed_json import Reader, Writer
 
-CHUNK = 32
 KIND = "#"
 """The format name of a `StoredValue`; other values have the name of their serializer's format."""
 
 _CLASSES = frozenset(MESSAGE_CLASSES.values())
-# Without these options msgpack writes values of different types alike; with them it refuses such values.
-_STRICT = (
-    ormsgpack.OPT_PASSTHROUGH_TUPLE
-    | ormsgpack.OPT_PASSTHROUGH_SUBCLASS
-    | ormsgpack.OPT_PASSTHROUGH_DATACLASS
-    | ormsgpack.OPT_PASSTHROUGH_DATETIME
-    | ormsgpack.OPT_PASSTHROUGH_ENUM
-    | ormsgpack.OPT_PASSTHROUGH_UUID
-)
-
-_FIELDS, _EXTRA = attrgetter("__dict__"), attrgetter("__pydantic_extra__")
-
-
-class EncodedMessage(NamedTuple):
-    """A message encoded for storage."""
-
-    id: str
-    body: str
-    role: str
 
 
 class Span(NamedTuple):
@@ -79,62 +51,6 @@ Item = Span | Inline | Serialized
 Items = tuple[Item, ...]
 BodyCipher = Callable[[str | None, str], str]
 """Encrypts or decrypts a body, given the id of its message."""
-
-
-def is_message_list(value: Any) -> bool:
-    """Whether a value is a non-empty list of messages of the codec's classes, each with a different id.
-
-    Example:
-        >>> from langchain_core.messages import HumanMessage
-        >>> is_message_list([HumanMessage("Hello", id="h1")]), is_message_list([]), is_message_list([1])
-        (True, False, False)
-    """
-    if type(value) is not list or not value or not _CLASSES.issuperset(map(type, value)):
-        return False
-    ids = {message.id for message in value}
-    return len(ids) == len(value) and not (None in ids or "" in ids)
-
-
-def fingerprints(messages: Sequence[BaseMessage], other: Writer | None = None) -> list[bytes]:
-    """Fingerprints of the full chunks of a list, up to the first chunk without a fingerprint.
-
-    The cost is about 0.3 µs per message.
-
-    Args:
-        messages: The list.
-        other: Writes parts of types that msgpack does not support; without it, a chunk with such a part has
-            no fingerprint.
-    """
-
-    def as_extension(value: Any) -> ormsgpack.Ext:
-        return ormsgpack.Ext(0, typed_json.dumps(value, other=other).encode())
-
-    hashes = []
-    for start in range(0, len(messages) - CHUNK + 1, CHUNK):
-        chunk = messages[start : start + CHUNK]
-        try:
-            packed = ormsgpack.packb(
-                [*map(_FIELDS, chunk), *map(_EXTRA, chunk)], default=other and as_extension, option=_STRICT
-            )
-        except (TypeError, ValueError):  # the messages from here on are encoded and compared one by one
-            break
-        hashes.append(hashlib.blake2b(packed, digest_size=16).digest())
-    return hashes
-
-
-def encode_messages(
-    messages: Iterable[BaseMessage], other: Writer | None = None
-) -> list[EncodedMessage] | None:
-    """Encode messages; `None` if the codec cannot store one of them exactly."""
-    try:
-        return [
-            EncodedMessage(
-                name_of("a message id", message.id, most=LONGEST_ID), encode(message, other), message.type
-            )
-            for message in messages
-        ]
-    except InputError:
-        return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from langchain_threadmem.engine.flow import Call, Flow
@@ -13,6 +13,8 @@ from langchain_threadmem.index import vectors as embeddings
 from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.index.watermarks import Watermark
 from langchain_threadmem.storage.statements import Conn
+from langchain_threadmem.tree import trees
+from langchain_threadmem.units import memory
 from langchain_threadmem.units.memory import Place
 
 
@@ -63,9 +65,33 @@ class Removed(NamedTuple):
     indexed: bool
 
 
+def take_out_removed(conn: Conn, owner: str, keys: Collection[int]) -> Removed:
+    """Remove nodes of any tree from the words and the vectors, in the transaction that removes them.
+
+    After the transaction, call `drop`; `drop_vectors` is enough for nodes that stay in their trees, whose new
+    versions make the caches invalid.
+    """
+    if not keys:
+        return Removed({}, indexed=False)
+    by_tree: dict[int, list[Place]] = {}
+    for place in memory.places(conn, list(keys)):
+        by_tree.setdefault(place.tree, []).append(place)
+    indexed = any(watermarks.indexed(conn, tree) for tree in by_tree)
+    trees.lock_all(conn, by_tree)
+    for tree, places in sorted(by_tree.items()):
+        take_out(conn, owner, tree, places)
+        trees.changed(conn, tree)
+    return Removed({tree: [place.key for place in places] for tree, places in by_tree.items()}, indexed)
+
+
 def drop(runtime: Runtime, removed: Removed) -> Flow[None]:
     """Drop removed nodes from the caches and from the vector index."""
     runtime.drop(removed.keys)
+    yield from drop_vectors(runtime, removed)
+
+
+def drop_vectors(runtime: Runtime, removed: Removed) -> Flow[None]:
+    """Drop removed nodes from the vector index."""
     keys = [key for tree_keys in removed.keys.values() for key in tree_keys]
     if removed.indexed and keys:
         index = yield from Call(runtime.get(Indexes).index)

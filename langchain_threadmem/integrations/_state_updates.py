@@ -14,6 +14,7 @@ from langgraph.runtime import get_runtime
 from langchain_threadmem.common.inputs import check_one_of, is_number, is_whole
 from langchain_threadmem.engine.flow import Call, Flow
 from langchain_threadmem.errors import InputError
+from langchain_threadmem.integrations._removals import forget_removed
 from langchain_threadmem.recall.options import Scope
 from langchain_threadmem.threads.events import MoveEvent, SelectionEvent
 from langchain_threadmem.threads.route import ActiveThread, Routed, route
@@ -33,12 +34,15 @@ def announced_route(
     lineage: Lineage,
     suggest_at: float | None,
     covers: bool = True,
+    channel: str = "messages",
 ) -> Flow[Routed | None]:
     """Route the messages of a state, with its `active_thread` from before, and announce the events.
 
     Events are written to the custom stream of the graph and passed to the callback handlers of the run. The
-    events of moved turns come before the event of the selection.
+    events of moved turns come before the event of the selection. Messages that a program has deleted from the
+    state since the last run are removed first; `channel` is the channel of the list.
     """
+    yield from forget_removed(conversation, messages, lineage, get_config(), channel)
     routed = yield from route(conversation, messages, routed_in(before), lineage, suggest_at, covers)
     if routed is not None:
         for event in (*routed.moves, routed.event):

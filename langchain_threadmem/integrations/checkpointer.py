@@ -34,7 +34,6 @@ from langchain_threadmem.checkpoints.load import Snapshot
 from langchain_threadmem.checkpoints.queries import Address, owners_of_run
 from langchain_threadmem.checkpoints.save import Archive
 from langchain_threadmem.checkpoints.scopes import CONVERSATION_CHANNEL
-from langchain_threadmem.checkpoints.values import is_message_list
 from langchain_threadmem.common.inputs import check_one_of
 from langchain_threadmem.engine.flow import Flow, arun, averb, run, verb
 from langchain_threadmem.engine.owners import RUNTIME, OwnerOfRun, Run
@@ -43,6 +42,7 @@ from langchain_threadmem.integrations._run_config import REPLACED, thread_name
 from langchain_threadmem.integrations._system import SystemIntegration, owners_found
 from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.ids import name_of
+from langchain_threadmem.messages.lists import is_message_list
 from langchain_threadmem.messages.parts import Parts
 from langchain_threadmem.removal.reset import erase
 from langchain_threadmem.storage.statements import Conn

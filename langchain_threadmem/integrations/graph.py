@@ -145,7 +145,9 @@ def select_thread_node(
 def _select_node(conversations: RunConversations, messages_key: str, threshold: float | None) -> Node:
     def work(state: Any, conversation: ThreadedConversation, lineage: Lineage) -> Flow[dict[str, Any]]:
         messages, before = _list(state, messages_key), value_in(state, "active_thread")
-        routed = yield from announced_route(conversation, messages, before, lineage, threshold)
+        routed = yield from announced_route(
+            conversation, messages, before, lineage, threshold, channel=messages_key
+        )
         if routed is None:
             return {}
         update = state_update(routed, threshold is not None, messages_key)

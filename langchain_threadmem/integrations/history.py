@@ -28,8 +28,8 @@ from langchain_threadmem.integrations._system import check_system, shared_system
 from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.ids import name_of
 from langchain_threadmem.removal import reset
-from langchain_threadmem.threads import append
 from langchain_threadmem.threads.run_selector import ThreadedConversation
+from langchain_threadmem.threads.store_messages import remember
 from langchain_threadmem.tree import read
 from langchain_threadmem.tree.append import TIP
 from langchain_threadmem.tree.read import ActiveThread
@@ -135,7 +135,7 @@ class ThreadMemChatMessageHistory(BaseChatMessageHistory):
                 warning and returns the answer; a LangGraph graph raises the error.
         """
         tip, read_in = (TIP, None) if self._shown is None else (self._shown.tip, self._shown.read_in)
-        yield from append.remember(self._conversation, messages, tip, read_in)
+        yield from remember(self._conversation, messages, tip, read_in)
         self._shown = None
 
     aadd_messages = averb(add_messages)

@@ -304,7 +304,7 @@ def remember_tool(
         facts = memory.conversation(conversation_id)._conversation
         message = _fact(fact, replaces, source, call)
         if replaces is None:
-            [node] = yield from append.remember(facts, [message], None)
+            node = yield from append.begin(facts, message)
             return f'Saved as message {node.id} of the conversation "{conversation_id}".'
         yield from _existing(memory, conversation_id, None)
         old = yield from navigate.message(facts, _reference(replaces))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -19,8 +19,7 @@ from langchain_threadmem.common.inputs import is_whole
 from langchain_threadmem.engine.flow import Call, Flow, Sql
 from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import InputError, ThreadMemError
-from langchain_threadmem.index import watermarks
-from langchain_threadmem.index.removal import Removed, drop, take_out
+from langchain_threadmem.index.removal import Removed, drop, take_out_removed
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.removal import forgettable, purging
 from langchain_threadmem.removal.scores import Scorer, count_to_forget, least_important
@@ -34,9 +33,7 @@ from langchain_threadmem.tree.navigate import MessageRef, message_in
 from langchain_threadmem.tree.node import ConversationNode
 from langchain_threadmem.tree.nodes import NodeRow
 from langchain_threadmem.tree.rows import is_lost, is_recallable, nodes_of
-from langchain_threadmem.units import memory
 from langchain_threadmem.units import queries as unit_queries
-from langchain_threadmem.units.memory import Place
 from langchain_threadmem.units.visits import Visits
 
 log = logging.getLogger(__package__)
@@ -171,19 +168,6 @@ def forget_message(conversation: Conversation, message: MessageRef, *, purge: bo
     yield from drop(runtime, removed)
 
 
-def leave_indexes(conn: Conn, owner: str, keys: Iterable[int]) -> Removed:
-    """Remove units from the words and the vectors, in the transaction that forgets them."""
-    by_tree: dict[int, list[Place]] = {}
-    for place in memory.places(conn, list(keys)):
-        by_tree.setdefault(place.tree, []).append(place)
-    indexed = any(watermarks.indexed(conn, tree) for tree in by_tree)
-    trees.lock_all(conn, by_tree)
-    for tree, places in sorted(by_tree.items()):
-        take_out(conn, owner, tree, places)
-        trees.changed(conn, tree)
-    return Removed({tree: [place.key for place in places] for tree, places in by_tree.items()}, indexed)
-
-
 def _remove(conn: Conn, owner: str, keys: Sequence[int], *, purge: bool) -> Removed:
     """Remove forgotten units from the indexes, and with `purge` from history too.
 
@@ -191,7 +175,7 @@ def _remove(conn: Conn, owner: str, keys: Sequence[int], *, purge: bool) -> Remo
     of its conversation and of the long-term memory. Tool calls and their results stay in history.
     """
     if not purge:
-        return leave_indexes(conn, owner, keys)
+        return take_out_removed(conn, owner, keys)
     units = unit_queries.by_keys(conn, owner, keys)
     session_of = {unit.tree: unit.session for unit in units if unit.id is None}
     sessions = session_of.values()
@@ -207,7 +191,7 @@ def _remove(conn: Conn, owner: str, keys: Sequence[int], *, purge: bool) -> Remo
         purged[tree] = set(left)
         for copy in copies:
             purged[copy] = {row.key for row, _ in _removable(purging.copies(conn, copy, rows))}
-    removed = leave_indexes(conn, owner, {*keys, *chain(*purged.values())})
+    removed = take_out_removed(conn, owner, {*keys, *chain(*purged.values())})
     for tree, taken in removed.keys.items():
         if purged.get(tree):
             purging.purge(conn, owner, tree, purged[tree], channel=tree not in session_of)

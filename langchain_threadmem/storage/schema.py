@@ -375,6 +375,8 @@ class State(IntEnum):
     """A summary or a notice in a list of messages: not part of the conversation."""
     PURGED = 3
     """Erased: only the number remains, so that it is never reused; no reader returns the node."""
+    REMOVED = 4
+    """Removed from a list, or replaced in it (`tree.placing`): only checkpoints that contain it return it."""
 
     @property
     def label(self) -> str:

@@ -78,7 +78,7 @@ def extend(
     selects: bool = False,
 ) -> Flow[list[ConversationNode]]:
     """Store messages as one chain below the tip, or each turn below the parent that the selector chooses."""
-    _check_several("extend", given)
+    check_several("extend", given)
     if not isinstance(timestamps, Iterable | None) or isinstance(timestamps, str):
         raise InputError(f"timestamps is a list of datetimes, one for each message, not {timestamps!r:.200}")
     messages = [message for item in given for message in messages_of(item)]
@@ -97,7 +97,7 @@ def extend(
     return written
 
 
-def _check_several(method: str, given: object) -> None:
+def check_several(method: str, given: object) -> None:
     """Check that an argument is several messages, and not one."""
     if not isinstance(given, Iterable) or isinstance(given, str | Mapping | BaseMessage) or _is_pair(given):
         raise InputError(f"{method}() takes a list of messages, not {given!r:.200}; pass [message]")
@@ -108,24 +108,11 @@ def _is_pair(given: Iterable[object]) -> bool:
     return isinstance(given, tuple) and len(given) == 2 and given[0] in TYPES and isinstance(given[1], str)
 
 
-@telemetry.observed("create_memory", telemetry.of_conversation, telemetry.nodes)
-def remember(
-    conversation: ThreadedConversation,
-    given: Sequence[BaseMessage],
-    tip: Parent,
-    read_in: TreeEpoch | None = None,
-) -> Flow[list[ConversationNode]]:
-    """Store the messages of a finished call in one write, below the parent that the selector chooses.
-
-    A linear conversation continues `tip`, the end of the thread that the call has read in an epoch.
-    """
-    _check_several("add_messages", given)
-    messages = [message for item in given for message in messages_of(item)]
-    drafts = drafts_of(messages, other=conversation.runtime.parts.write)
-    first = next((message for message in messages if message.type == "human"), None)
-    if first is None or conversation.is_linear:
-        return (yield from _write(conversation, drafts, tip, read_in))
-    return (yield from _write_selected(conversation, drafts, first))
+@telemetry.observed("create_memory", telemetry.of_conversation, telemetry.written)
+def begin(conversation: ThreadedConversation, message: BaseMessage) -> Flow[ConversationNode]:
+    """Store a message as the root of a new thread."""
+    drafts = drafts_of(messages_of(message), other=conversation.runtime.parts.write)
+    return (yield from _write(conversation, drafts, None))[0]
 
 
 def _write_selected(
@@ -173,11 +160,11 @@ def _write(
     embed_soon(conversation.runtime, (tree,))
     for draft, node in zip(drafts, written.nodes, strict=True):
         if draft.given and draft.role in ANSWERING and node.message.id != draft.id:
-            _warn_of_reuse(draft.id, node.message.id)
+            warn_of_reuse(draft.id, node.message.id)
     return written.nodes
 
 
-def _warn_of_reuse(reused: str, own: str | None) -> None:
+def warn_of_reuse(reused: str, own: str | None) -> None:
     """Log that an answer has an id of its own."""
     log.warning(
         "message id %r is that of an answer to another question; this answer has the id %r", reused, own
@@ -196,7 +183,7 @@ def with_own_ids(conversation: ThreadedConversation, messages: list[BaseMessage]
     tree, write_value = (yield from tree_of(conversation)), conversation.runtime.parts.keep
     own, new = yield from Sql(lambda conn: _owned(conn, tree, messages[newest:], write_value))
     for reused, id_ in new:
-        _warn_of_reuse(reused, id_)
+        warn_of_reuse(reused, id_)
     return [*messages[:newest], *own]
 
 

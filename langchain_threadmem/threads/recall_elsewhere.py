@@ -57,7 +57,7 @@ def recall_elsewhere(
     if n_results < 1:
         return []
     tree = yield from tree_of(conversation)
-    unseen = yield from Sql(lambda conn: _unseen(conn, tree, path, lineage))
+    unseen, replaced = yield from Sql(lambda conn: _outside(conn, tree, path, lineage))
     index = (yield from turns(conversation.runtime, tree)) if unseen else None
     most = n_results + (_MOST_EXTRA if unseen else min(len(path), _MOST_EXTRA))
     asked = alike(query)
@@ -73,7 +73,9 @@ def recall_elsewhere(
     def is_known(hit: Recollection) -> bool:
         if hit.rank or hit.conversation_id != conversation.name:
             return False
-        return hit.node.message.id in own_ids or bool(index and index.belongs(hit.node.id, unseen))
+        if hit.node.message.id in own_ids or hit.node.id in replaced:
+            return True
+        return bool(index and index.belongs(hit.node.id, unseen))
 
     def is_new(hit: Recollection) -> bool:
         if is_known(hit):
@@ -92,8 +94,18 @@ def recall_elsewhere(
     return [recalled(hit, answer) for hit, answer in zip(results, answers, strict=True)]
 
 
-def _unseen(conn: Conn, tree: int, path: Sequence[BaseMessage], lineage: Lineage) -> Sequence[Span]:
-    """The numbers of the nodes that a run at the end of a path has not seen."""
+def _outside(
+    conn: Conn, tree: int, path: Sequence[BaseMessage], lineage: Lineage
+) -> tuple[Sequence[Span], set[int]]:
+    """The nodes that a run at the end of a path has not seen, and the answers that the run replaces.
+
+    A question that is asked again, after its answer was deleted or from an older checkpoint, has answers that
+    are no memory for the new answer.
+    """
     newest = newest_human(path)
-    origin = None if newest is None else nodes.first_version(conn, tree, str(path[newest].id))
-    return () if origin is None else run_lineage.unseen(conn, tree, lineage.thread, origin)
+    places = [] if newest is None else nodes.places(conn, tree, str(path[newest].id))
+    if not places:
+        return (), set()
+    unseen = run_lineage.unseen(conn, tree, lineage.thread, min(place.seq for place in places))
+    answers = {row.seq for place in places for row in nodes.answers(conn, tree, place.key, place.seq)}
+    return unseen, answers

@@ -44,20 +44,22 @@ from langchain_threadmem.threads.run_selector import (
     select,
 )
 from langchain_threadmem.threads.store_messages import (
+    ListWrite,
     is_unseen_after,
     newest_turn,
-    repeats,
+    prepare,
+    recognised,
     spoken_of,
+    start_of_turn,
     store,
-    write_new,
+    write_list,
 )
-from langchain_threadmem.tree import append as writer
 from langchain_threadmem.tree import branches, nodes, revise, run_lineage, trees
 from langchain_threadmem.tree import placements as stored_placements
 from langchain_threadmem.tree.append import TIP, NodeWriter
-from langchain_threadmem.tree.conversation import created_tree_of, tree_of
+from langchain_threadmem.tree.conversation import tree_of
+from langchain_threadmem.tree.lists import Newest, StoredList
 from langchain_threadmem.tree.nodes import NodeRow
-from langchain_threadmem.tree.rows import drafts_of
 from langchain_threadmem.tree.run_lineage import NO_LINEAGE, Lineage
 
 
@@ -96,6 +98,21 @@ class Routed(NamedTuple):
     moves: Sequence[MoveEvent] = ()
 
 
+class Kept(NamedTuple):
+    """The place of a message that no selector was asked for.
+
+    Attributes:
+        reason: The reason, in a few words.
+    """
+
+    reason: str
+
+
+UNDER_WAY = Kept("the turn is under way")
+NEW_VERSION = Kept("it is a new version of a message")
+IN_PLACE = Kept("it has its place already")
+
+
 def route(
     conversation: ThreadedConversation,
     given: Sequence[BaseMessage],
@@ -126,21 +143,27 @@ def route(
     newest = newest_human(spoken)
     if newest is None:
         return None
+    sent = spoken
+    if routed is None:
+        spoken, newest = yield from recognised(conversation, spoken, newest)
     found = None
     while found is None:  # If the conversation is emptied after the write, the message is stored again.
-        placed: Placed | str = "the turn is under way"
         if any(message.type in ANSWERING for message in spoken[newest:]):
-            yield from store(conversation, spoken, routed)
+            stored = yield from store(conversation, spoken, routed)
+            outcome: Placed | Kept = UNDER_WAY
         else:
-            placed = yield from _route(conversation, spoken, newest, routed, lineage, suggest_at is not None)
+            outcome, stored = yield from _route(
+                conversation, spoken, newest, routed, lineage, suggest_at is not None
+            )
         found = yield from _stored(conversation, spoken, newest)
         if found is None and (yield from _is_any_stored(conversation, spoken[newest + 1 :])):
             return None
     row, path, shows = found
+    shows = shows and not stored.outdated
     rewritten = [message for message in given if not isinstance(message, RemoveMessage)]
-    if not shows:
+    if not shows or spoken is not sent:
         system_messages = [message for message in given if isinstance(message, SystemMessage)]
-        rewritten = [*system_messages, *path[:-1], *spoken[newest:]]
+        rewritten = [*system_messages, *(spoken[:newest] if shows else path[:-1]), *spoken[newest:]]
     if conversation.window is not None:
         earlier = spoken[:newest] if shows else path[:-1]
         view = {message.id for message in shown(earlier, spoken[newest:], conversation.window)}
@@ -149,15 +172,16 @@ def route(
     rewritten = whole_exchanges(rewritten)
     if covers:
         rewritten = yield from coverage.covered(conversation, rewritten)
+    is_unchanged = not stored.outdated and [new.id for new in rewritten] == [old.id for old in given]
     event, moved = None, list[MoveEvent]()
-    if isinstance(placed, Placed):
-        event = selection_event(conversation.name, placed, path, suggest_at)
-        moved = [move_event(conversation.name, turn) for turn in placed.moved]
-    reason = placed if isinstance(placed, str) else placed.selected.reason
+    if isinstance(outcome, Placed):
+        event = selection_event(conversation.name, outcome, path, suggest_at)
+        moved = [move_event(conversation.name, turn) for turn in outcome.moved]
+    reason = outcome.selected.reason if isinstance(outcome, Placed) else outcome.reason
     return Routed(
         ActiveThread(message_id=row.message, node_id=row.seq, parent_id=row.parent, reason=reason),
         path,
-        None if [new.id for new in rewritten] == [old.id for old in given] else rewritten,
+        None if is_unchanged else rewritten,
         event,
         moved,
     )
@@ -198,19 +222,13 @@ def _route(
     routed: str | None,
     lineage: Lineage,
     suggest: bool,
-) -> Flow[Placed | str]:
+) -> Flow[tuple[Placed | Kept, StoredList]]:
     """Place an unanswered human message, and the human messages right before it.
 
     Returns:
-        The place of the first of them; the reason if all of them already have places.
+        The place of the first of them, or the reason if all of them already have places; and the stored list.
     """
-    write_value, start = conversation.runtime.parts.keep, newest
-    while start and isinstance(spoken[start - 1], HumanMessage):
-        start -= 1
-    for end in dict.fromkeys((newest, start)) if routed is None else ():
-        if (yield from repeats(conversation, spoken[:end])):
-            spoken, newest, start = spoken[end:], newest - end, 0
-            break
+    write_value, start = conversation.runtime.parts.keep, start_of_turn(spoken, newest)
     yield from store(conversation, spoken[:start], routed)
     if lineage.rewound:
         yield from _revive(conversation, spoken[:start])
@@ -229,56 +247,59 @@ def _route(
     first, began, past = yield from Sql(read)
     if first > newest:
         # A stored message with other content is a new version, which has the place of the old version.
-        written = yield from store(conversation, spoken[: newest + 1], str(spoken[newest].id))
-        return "it is a new version of a message" if written else "it has its place already"
+        stored = yield from store(conversation, spoken[: newest + 1], str(spoken[newest].id))
+        return NEW_VERSION if stored.written else IN_PLACE, stored
     selected = yield from select(conversation, spoken[newest], past, suggest)
-    drafts = drafts_of([spoken[first]], other=write_value)
-    tree = yield from created_tree_of(conversation)  # The conversation may have been erased meanwhile.
 
-    def write(conn: Conn) -> Placed:
-        trees.lock(conn, tree)
-        head = trees.head(conn, tree)
-        chosen, since = selected, began
-        if not trees.keeps_numbers((tree, head.epoch), selected.chosen_in):
-            # The conversation was emptied meanwhile, so the selection names and quotes removed messages.
-            parent = parent_if_emptied(conversation)
-            reason = "starts a new thread" if parent is None else "continues the active thread"
-            chosen, since = Selected(parent, reason), None
-        active, parent, placement = chosen.active, chosen.parent, chosen.placement
-        if active is TIP:
-            active = _tip_before(conn, tree, head, {str(message.id) for message in spoken[first:]})
-        moved = heal.move(conn, tree, selected.moves, selected.chosen_in)
-        if selected.vectors is not None:
-            selected.vectors.store(conn)
-        stored = nodes.by_message(conn, tree, drafts[0].id)
-        if stored is not None and stored.body != drafts[0].body:
-            # A saver has stored the message as it was before an earlier node of the graph changed it.
-            write_new(conn, tree, drafts, 0, ())
-        (key,), (node,) = writer.append(conn, tree, chosen.explains(drafts), parent)
-        place = node.id, node.parent_id
-        if parent is not TIP and node.parent_id != parent:
-            # The parent may have been purged meanwhile.
-            _, parent = NodeWriter(conn, tree, head).under(parent)
-        # Another writer has stored the message below the old tip.
-        at_root = parent is None and _above(conn, tree, node.parent_id) is None
-        if parent is not TIP and node.parent_id != parent and not at_root:
-            here, _ = revise.place_turn(conn, tree, node.id, parent, placement)
-            place = here.seq, here.parent
-        elif node.placement is None and node.parent_id == parent and placement is not None:
-            # Another writer has stored the message without its placement.
-            stored_placements.put(conn, [(key, drafts[0].id, placement)])
-        origin = nodes.first_version(conn, tree, drafts[0].id)
-        is_unseen = is_unseen_after(conn, tree, lineage)
-        run_lineage.begin(conn, tree, lineage.thread, origin or node.id, since, is_unseen)
-        return Placed(spoken[first], *place, active, chosen, moved)
+    def work(write: ListWrite) -> tuple[Placed, StoredList]:
+        return _place(conversation, write, spoken[first : newest + 1], selected, began, lineage)
 
-    placed = yield from Sql(write, write=True)
+    prepared = prepare(conversation, spoken[: newest + 1])
+    placed, stored = yield from write_list(conversation, prepared, work, selected.parent)
     stored_now(conversation.runtime, selected.vectors)
     selected = placed.selected
     if selected.turns is not None and selected.placement is not None and placed.parent_id == selected.parent:
         selected.turns.explain(placed.node_id, selected.placement)
-    yield from store(conversation, spoken[: newest + 1], str(spoken[newest].id))
-    return placed
+    return placed, stored
+
+
+def _place(
+    conversation: ThreadedConversation,
+    write: ListWrite,
+    new: Sequence[BaseMessage],
+    selected: Selected,
+    since: int | None,
+    lineage: Lineage,
+) -> tuple[Placed, StoredList]:
+    """Store a list whose last messages are new, the first of them below the selected parent."""
+    conn, tree, head = write.conn, write.tree, write.head
+    if not trees.keeps_numbers((tree, head.epoch), selected.chosen_in):
+        # The conversation was emptied meanwhile, so the selection names and quotes removed messages.
+        parent = write.otherwise = parent_if_emptied(conversation)
+        reason = "starts a new thread" if parent is None else "continues the active thread"
+        selected, since = Selected(parent, reason), None
+    active, parent = selected.active, selected.parent
+    if active is TIP:
+        active = _tip_before(conn, tree, head, {str(message.id) for message in new})
+    moved = heal.move(conn, tree, selected.moves, selected.chosen_in)
+    if selected.vectors is not None:
+        selected.vectors.store(conn)
+    message_id = str(new[0].id)
+    stored = write.place(Newest(message_id, parent))
+    here = nodes.by_message(conn, tree, message_id)
+    assert here is not None, f"message {message_id!r} was just stored"
+    if parent is not TIP:
+        _, parent = NodeWriter(conn, tree, head).under(parent)  # It may have been purged meanwhile.
+        # Another writer may have stored the message below the old tip.
+        at_root = parent is None and _above(conn, tree, here.parent) is None
+        if here.parent != parent and not at_root:
+            here, _ = revise.place_turn(conn, tree, here.seq, parent, selected.placement)
+        elif here.parent == parent and selected.placement is not None:
+            stored_placements.put(conn, [(here.key, message_id, selected.placement)])
+    origin = nodes.first_version(conn, tree, message_id)
+    is_unseen = is_unseen_after(conn, tree, lineage)
+    run_lineage.begin(conn, tree, lineage.thread, origin or here.seq, since, is_unseen)
+    return Placed(new[0], here.seq, here.parent, active, selected, moved), stored
 
 
 def thread_to(conversation: ThreadedConversation, message_id: str) -> Flow[list[BaseMessage]]:
@@ -315,6 +336,10 @@ def _past(
     before = min((seq for seq in stored if seq is not None), default=head.next_seq)
     end = spoken[unrouted.start - 1].id if unrouted.start else None
     since = newest_turn(conn, tree, spoken[: unrouted.stop - 1], lineage.thread)
+    last = None if end is None else nodes.by_message(conn, tree, end)
+    if last is not None and last.parent != since:
+        # The question of the last turn may have been deleted from the list.
+        since = max(_question_above(conn, tree, last) or 0, since or 0) or None
     if since is None:
         earlier = reversed(spoken[: unrouted.start])
         human = next((message.id for message in earlier if isinstance(message, HumanMessage)), None)
@@ -325,10 +350,15 @@ def _past(
             return None, Past(before=before, read_in=read_in)  # The run has no stored turn.
         since = 0
     hidden = run_lineage.unseen(conn, tree, lineage.thread, since)
-    last = None if end is None else nodes.by_message(conn, tree, end)
     tip = _tip_before(conn, tree, head, new)
     open_until = since if lineage.rewound else None
     return since, Past(hidden, tip, None if last is None else last.seq, before, read_in, open_until)
+
+
+def _question_above(conn: Conn, tree: int, row: NodeRow) -> int | None:
+    """The number of the first version of the human message that a node answers, also if it was removed."""
+    question = nodes.question_above(conn, row.key)
+    return None if question is None else nodes.first_version(conn, tree, question)
 
 
 def _revive(conversation: ThreadedConversation, given: Sequence[BaseMessage]) -> Flow[None]:

@@ -232,9 +232,9 @@ class _Reading(NamedTuple):
         last = index.last
         if last == head.next_seq - 1:
             return _News(index)
-        return _News(
-            index, nodes.since(conn, self.tree, last), stored_placements.since(conn, self.tree, last)
-        )
+        # The index of an unchanged tree contains its removed nodes already.
+        read = nodes.since if index is self.turns else nodes.with_removed_humans
+        return _News(index, read(conn, self.tree, last), stored_placements.since(conn, self.tree, last))
 
 
 def _suffices(index: TurnIndex, newest: int | None) -> bool:

@@ -37,7 +37,7 @@ _next = node.alias("next")
 TAKEN = exists().where(_next.c.key == node.c.key + ONE)
 """Whether the key after the key of a node is in use."""
 _BY_SEQ = Statement(
-    select(node.c.key, TAKEN, node.c.state, node.c.parent).where(
+    select(node.c.key, TAKEN, *node.c["state", "parent", "superseded_by"]).where(
         node_keys.is_at(node, bindparam("tree"), bindparam("seq", type_=BigInteger()))
     ),
     *("tree", "seq"),
@@ -150,8 +150,8 @@ class NodeWriter:
     def under(self, seq: int | None) -> tuple[int | None, int | None]:
         """The key and number of the parent of new nodes; both are `None` for a root.
 
-        A parent that was purged after its selection is replaced by its nearest remaining ancestor, as
-        `purge` replaces it.
+        A parent that was purged or removed after its selection is replaced by its new version, or by its
+        nearest remaining ancestor.
 
         Raises:
             NodeNotFoundError: The tree has no such node.
@@ -165,11 +165,11 @@ class NodeWriter:
                     f"there is no node {seq!r} in this conversation; pass the id of one of its nodes, or "
                     "None for a new thread"
                 )
-            key, taken, state, parent = row
-            if state != State.PURGED:
+            key, taken, state, parent, newer = row
+            if state not in nodes.HIDDEN:
                 self.taken[key] = taken
                 return key, seq
-            seq = parent
+            seq = newer if newer is not None else parent
         return None, None
 
     def is_taken(self, key: int) -> bool:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import Float, bindparam, select
 
 from langchain_threadmem.storage import node_keys
 from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS, State, node
@@ -63,6 +63,15 @@ _NOT_ASIDE = Statement(
     select(node.c.key).where(within(node.c.key, "keys"), node.c.state != int(State.ASIDE)), "keys"
 )
 
+_WRITTEN_SINCE = Statement(
+    select(node.c.key).where(
+        within(node.c.key, "keys"),
+        node.c.state != int(State.PURGED),
+        node.c.created >= bindparam("since", type_=Float()),
+    ),
+    *("keys", "since"),
+)
+
 
 def key_of_copy(key: int, segments: Mapping[int, int]) -> int:
     """The key of the copy of a node, by its key and the new segment of each old segment."""
@@ -106,3 +115,8 @@ def last_not_aside(conn: Conn, keys: Sequence[int]) -> int | None:
     """The last key in `keys` whose node is not an aside."""
     not_aside = {row[0] for row in conn.all(_NOT_ASIDE, json.dumps(keys))}
     return next((key for key in reversed(keys) if key in not_aside), None)
+
+
+def written_since(conn: Conn, keys: Iterable[int], since: float) -> set[int]:
+    """The keys of the nodes among `keys`, removed nodes included, that were written at a time or later."""
+    return {row[0] for row in conn.all(_WRITTEN_SINCE, json.dumps(sorted(keys)), since)}

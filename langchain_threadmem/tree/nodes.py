@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
+from langchain_core.messages import HumanMessage
 from sqlalchemy import (
     BigInteger,
     BindParameter,
@@ -21,6 +22,7 @@ from sqlalchemy import (
     union_all,
 )
 
+from langchain_threadmem.messages.codec import encode
 from langchain_threadmem.messages.ids import number_in
 from langchain_threadmem.storage import encryption_keys, node_keys
 from langchain_threadmem.storage.schema import (
@@ -72,8 +74,10 @@ class Outline(NamedTuple):
 
 OUTLINE = node.c["key", "seq", "parent", "role", "state", "created"]
 """The columns of `Outline`."""
-STORED = node.c.state != literal_column(str(int(State.PURGED)))
-"""Whether a node is not purged."""
+HIDDEN = (State.PURGED, State.REMOVED)
+"""The states of nodes that no reader of a conversation returns; they are the highest."""
+STORED = node.c.state < literal_column(str(int(min(HIDDEN))))
+"""Whether a node is neither purged nor removed."""
 
 
 def _rows() -> Select[tuple[int]]:
@@ -88,18 +92,23 @@ _TREE: BindParameter[int] = bindparam("tree", type_=BigInteger())
 _SEQ: BindParameter[int] = bindparam("seq", type_=BigInteger())
 
 
-_of_message = _rows().where(node.c.tree == _TREE, node.c.message == bindparam("message"))
-_named = _of_message.where(node.c.named == ONE)
-# A union by state, like the indexes on message ids, and by the number at the end of an id that the package
-# assigned (`messages.ids`).
-_VERSIONS = Statement(
-    union_all(
-        _named.where(node.c.state == ZERO),
-        _named.where(node.c.state > ZERO),
-        _of_message.where(node_keys.is_at(node, _TREE, bindparam("number"))),
-    ).order_by("state", desc("seq")),
-    *("tree", "message", "number"),
-)
+def _of_message(rows: Select[Any]) -> Statement:
+    # A union by state, like the indexes on message ids, and by the number at the end of an id that the
+    # package assigned (`messages.ids`).
+    own = rows.where(node.c.tree == _TREE, node.c.message == bindparam("message"))
+    named = own.where(node.c.named == ONE)
+    return Statement(
+        union_all(
+            named.where(node.c.state == ZERO),
+            named.where(node.c.state > ZERO),
+            own.where(node_keys.is_at(node, _TREE, bindparam("number"))),
+        ).order_by("state", desc("seq")),
+        *("tree", "message", "number"),
+    )
+
+
+_VERSIONS = _of_message(_rows())
+_PLACES = _of_message(select(*node.c["key", "seq", "state", "created"]))
 _RANGE = node.c.key.between(bindparam("first"), bindparam("last"))
 
 
@@ -161,14 +170,31 @@ _MESSAGES_OF_RANGE = Statement(
     select(*node.c["message", "body", "role", "seq"]).where(_RANGE, STORED).order_by(node.c.key),
     *("first", "last"),
 )
+_QUESTION_OF_RANGE = Statement(
+    select(node.c.message)
+    .where(_RANGE, node.c.role == literal_column("'human'"), node.c.message != "")
+    .order_by(node.c.key.desc())
+    .limit(1),
+    *("first", "last"),
+)
 _NODES_OF_RANGE = Statement(
     select(*node.c["message", "body", "role", "key", "state"]).where(_RANGE).order_by(node.c.key),
     *("first", "last"),
 )
 _BY_KEY = Statement(_rows().where(node.c.key == bindparam("key")), "key")
 _BY_SEQ = Statement(_rows().where(node_keys.is_at(node, _TREE, _SEQ)), "tree", "seq")
+_MESSAGE_AT = Statement(select(node.c.message).where(node_keys.is_at(node, _TREE, _SEQ)), "tree", "seq")
 _BY_KEYS = Statement(_rows().where(within(node.c.key, "keys")).order_by(node.c.seq), "keys")
 _SINCE = Statement(node_keys.after(_rows(), _TREE, _SEQ).limit(bindparam("most")), *("tree", "seq", "most"))
+_REMOVED_HUMANS = Statement(
+    node_keys.after(
+        select(*node.c["key", "seq", "parent", "message", "role", "created", "state", "superseded_by"]),
+        *(_TREE, _SEQ),
+    ).where(
+        node.c.state == literal_column(str(int(State.REMOVED))), node.c.role == literal_column("'human'")
+    ),
+    *("tree", "seq"),
+)
 # Nodes are selected by their range of keys, since SQLite would build an index for a join on their tree.
 _opener = node.alias("opener")
 _OPENINGS = Statement(
@@ -242,6 +268,7 @@ _RUNS = Statement(
     ).where(within(node.c.key, "keys")),
     "keys",
 )
+_NO_TEXT = encode(HumanMessage(""))
 EVERYTHING = (1 << 62) - 1
 """A limit that no number of nodes reaches."""
 
@@ -327,6 +354,14 @@ def thread_messages(conn: Conn, key: int, most: int | None = None) -> list[tuple
     return opened_messages(conn, conn.each(*((_MESSAGES_OF_RANGE, range_) for range_ in ranges)))
 
 
+def question_above(conn: Conn, key: int) -> str | None:
+    """The id of the nearest human message above a node, also of a removed one; `None` if there is none."""
+    for first, last in reversed(spans(conn, key)):
+        if (row := conn.one(_QUESTION_OF_RANGE, first, last)) is not None:
+            return str(row[0])
+    return None
+
+
 def messages_queries(ranges: Iterable[tuple[int, int]]) -> list[Query]:
     """The queries for the messages of ranges of keys, purged messages included; see `MessageRow`."""
     return [(_NODES_OF_RANGE, range_) for range_ in ranges]
@@ -377,6 +412,12 @@ def by_seq(conn: Conn, tree_id: int, seq: int) -> NodeRow | None:
     return _opened(conn, [row])[0] if row else None
 
 
+def message_at(conn: Conn, tree_id: int, seq: int) -> str | None:
+    """The message id of a node by its number, also of a removed version."""
+    row = conn.one(_MESSAGE_AT, tree_id, seq)
+    return str(row[0]) if row else None
+
+
 def by_keys(conn: Conn, keys: Iterable[int]) -> list[NodeRow]:
     """Nodes by their keys, in the order of their numbers; unknown keys are omitted."""
     return _opened(conn, conn.all(_BY_KEYS, json.dumps(list(keys))))
@@ -385,6 +426,16 @@ def by_keys(conn: Conn, keys: Iterable[int]) -> list[NodeRow]:
 def since(conn: Conn, tree_id: int, seq: int = 0, most: int = EVERYTHING) -> list[NodeRow]:
     """The first `most` nodes of a tree with numbers above `seq`, in the order of their numbers."""
     return _opened(conn, conn.all(_SINCE, tree_id, seq, most))
+
+
+def with_removed_humans(conn: Conn, tree_id: int, seq: int = 0) -> list[NodeRow]:
+    """The result of `since` with the removed human messages, whose texts are left out."""
+    removed = [
+        NodeRow._make((*row[:5], _NO_TEXT, *row[5:], None, None))
+        for row in conn.all(_REMOVED_HUMANS, tree_id, seq)
+    ]
+    rows = since(conn, tree_id, seq)
+    return sorted([*rows, *removed], key=lambda row: row.seq) if removed else rows
 
 
 def outline(conn: Conn, tree_id: int) -> list[Outline]:
@@ -458,15 +509,30 @@ def versions(conn: Conn, tree_id: int, message: str) -> list[NodeRow]:
     return _opened(conn, conn.all(_VERSIONS, tree_id, message, number_in(message)))
 
 
+class MessagePlace(NamedTuple):
+    """A place of a message in any state, also of a removed version."""
+
+    key: int
+    seq: int
+    state: int
+    created: float
+
+
+def places(conn: Conn, tree_id: int, message: str) -> list[MessagePlace]:
+    """The places of a message in any state."""
+    return [MessagePlace(*row) for row in conn.all(_PLACES, tree_id, message, number_in(message))]
+
+
 def first_version(conn: Conn, tree_id: int, message: str) -> int | None:
     """The number of the first version of a message in any place; `None` if it is not stored."""
-    return min((row.seq for row in versions(conn, tree_id, message)), default=None)
+    return min((place.seq for place in places(conn, tree_id, message)), default=None)
 
 
 def children(conn: Conn, tree_id: int, above: Collection[tuple[int, int]]) -> list[Outline]:
     """The children of nodes in any state, in the order of their numbers.
 
-    The children of a purged node count as children of its parent. The cost grows with the number of children.
+    The children of a purged or removed node count as children of its parent. The cost grows with the number
+    of children.
 
     Args:
         conn: A transaction.
@@ -481,8 +547,8 @@ def children(conn: Conn, tree_id: int, above: Collection[tuple[int, int]]) -> li
         below += [row[0] << POSITION_BITS for row in conn.all(_FORKS, tree_id, listed)]
         below += [row[0] for row in conn.all(_GRAFTS, tree_id, listed)]
         rows = [Outline(*row) for row in conn.all(_OUTLINES, json.dumps(below))]
-        result += [row for row in rows if row.state != State.PURGED and row.parent in parents]
-        keys = [row.key for row in rows if row.state == State.PURGED]
+        result += [row for row in rows if row.state not in HIDDEN and row.parent in parents]
+        keys = [row.key for row in rows if row.state in HIDDEN]
     return sorted(result, key=lambda row: row.seq)
 
 

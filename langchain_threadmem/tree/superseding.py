@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import BigInteger, Column, and_, bindparam, exists, select, update
+from sqlalchemy import BigInteger, Column, and_, bindparam, exists, or_, select, update
 
 from langchain_threadmem.errors import PersistenceError
 from langchain_threadmem.messages.codec import UNREADABLE, decode_stored, give_id, is_same_answer
@@ -17,6 +17,7 @@ from langchain_threadmem.storage.schema import State, choice, embedding, node, s
 from langchain_threadmem.storage.statements import Conn, Statement, within
 from langchain_threadmem.tree import grafts, nodes, stale_marks, trees
 from langchain_threadmem.tree.append import Draft, NodeWriter, Written, append, conflict, question_of
+from langchain_threadmem.tree.graph import nearest_remaining, spliced
 from langchain_threadmem.tree.nodes import NodeRow, Outline
 
 _SUPERSEDE = Statement(
@@ -57,11 +58,23 @@ _REPLACED_BY = Statement(
     )
     .where(
         segment.c.tree == bindparam("tree"),
-        node.c.state == int(State.SUPERSEDED),
+        or_(node.c.state == int(State.SUPERSEDED), node.c.state == int(State.REMOVED)),
         within(_newer.c.key, "keys"),
     )
     .order_by(node.c.seq.desc()),
     *("tree", "keys"),
+)
+_REMOVE = Statement(
+    update(node)
+    .where(within(node.c.key, "keys"))
+    .values(state=int(State.REMOVED), superseded_by=bindparam("by", type_=BigInteger())),
+    *("keys", "by"),
+)
+_REPLACE_SUCCESSOR = Statement(
+    update(node)
+    .where(node.c.key.in_(node_keys.keys_of(bindparam("in")).where(within(node.c.superseded_by, "seqs"))))
+    .values(superseded_by=bindparam("by", type_=BigInteger())),
+    *("in", "seqs", "by"),
 )
 _REVIVE = Statement(
     update(node).where(within(node.c.key, "keys")).values(state=int(State.LIVE), superseded_by=None), "keys"
@@ -87,6 +100,7 @@ def _copy_of(columns: Sequence[Column[Any]]) -> Statement:
 
 COPIES = tuple(map(_copy_of, _COPIED))
 """Copies of the rows of a node in other tables: parameters `new` and `old`, the keys of the nodes."""
+_COPY_UNIT = COPIES[2]
 COPY_CHOICE = _copy_of([*choice.c["key", "reason", "chances", "title"]])
 """The copy of the placement of a node; not for a moved node, whose placement is no longer valid."""
 
@@ -135,6 +149,70 @@ def _settle_superseded(conn: Conn, tree_id: int, keys: Sequence[int]) -> None:
     conn.run(_RENEW_SYSTEM, tree_id, json.dumps(keys))
     stale_marks.mark_stale(conn, stale_marks.ancestors(conn, keys))
     trees.changed(conn, tree_id)
+
+
+def redact(conn: Conn, tree_id: int, keys: Sequence[int], version: int, seq: int) -> None:
+    """Remove all earlier versions of a message; a new version takes their place in each branch.
+
+    Args:
+        conn: A write transaction.
+        tree_id: The tree.
+        keys: Keys of the earlier versions, the replaced version first.
+        version: Key of the new version.
+        seq: Number of the new version.
+    """
+    for child in _remove(conn, tree_id, keys, seq):
+        if child.key != version:
+            grafts.move(conn, tree_id, child.key, version, seq)
+    for copy in (COPY_CHOICE, _COPY_UNIT):
+        conn.run(copy, version, keys[0])
+
+
+def remove(conn: Conn, tree_id: int, keys: Collection[int]) -> None:
+    """Remove nodes from the conversation; their children become children of the nodes above them.
+
+    As after `purge`, the keys and numbers remain in use. Checkpoints that contain the nodes return them.
+
+    Args:
+        conn: A write transaction.
+        tree_id: The tree.
+        keys: Keys of the nodes.
+    """
+    rows = nodes.outline(conn, tree_id)
+    removed = {row.seq for row in rows if row.key in keys}
+    parents = {row.seq: row.parent for row in rows}
+    key_of = {row.seq: row.key for row in rows}
+    head = trees.head(conn, tree_id)
+    tip = next((row.seq for row in rows if row.key == head.tip), None)
+    tip = nearest_remaining(tip, parents, removed)
+    if tip is None:
+        live = (row.seq for row in rows if row.state == State.LIVE and row.seq not in removed)
+        tip = max(live, default=None)
+    _remove(conn, tree_id, list(keys), None)
+    above = spliced(parents, removed)
+    conn.many(grafts.SET_PARENT, [(under, key_of[seq]) for seq, under in above.items()])
+    system = trees.head(conn, tree_id).system
+    trees.settle(conn, tree_id, None if tip is None else key_of[tip], system)
+
+
+def remove_messages(conn: Conn, tree_id: int, ids: Iterable[str]) -> list[int]:
+    """`remove` messages with all their versions, by their ids; returns the keys of the removed nodes."""
+    places = [place for id_ in ids for place in nodes.places(conn, tree_id, id_)]
+    keys = [place.key for place in places if place.state not in nodes.HIDDEN]
+    if keys:
+        remove(conn, tree_id, keys)
+    return keys
+
+
+def _remove(conn: Conn, tree_id: int, keys: Sequence[int], by: int | None) -> list[Outline]:
+    """Mark nodes as removed; returns their children."""
+    removed = nodes.by_keys(conn, keys)
+    seqs = {row.seq for row in removed}
+    below = nodes.children(conn, tree_id, [(row.key, row.seq) for row in removed])
+    conn.run(_REMOVE, json.dumps(list(keys)), by)
+    conn.run(_REPLACE_SUCCESSOR, tree_id, json.dumps(sorted(seqs)), by)
+    _settle_superseded(conn, tree_id, keys)
+    return [row for row in below if row.key not in keys]
 
 
 def revive(conn: Conn, tree_id: int, keys: Iterable[int], kept: Collection[int]) -> list[int]:

@@ -12,12 +12,12 @@ import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import BigInteger, bindparam, cast, func, literal_column, select, tuple_, update
+from sqlalchemy import BigInteger, bindparam, case, cast, func, literal_column, select, tuple_, update
 from sqlalchemy.dialects.postgresql import insert
 
 from langchain_threadmem.errors import EncryptionError, SessionNotFoundError
 from langchain_threadmem.storage import encryption_keys, node_keys
-from langchain_threadmem.storage.schema import SUMMARIES, checkpoint, node, segment, tree, write
+from langchain_threadmem.storage.schema import SUMMARIES, State, checkpoint, node, segment, tree, write
 from langchain_threadmem.storage.statements import ONE, ZERO, Conn, Query, Statement, within
 
 
@@ -96,7 +96,9 @@ is_newest = newest.c.key == _newest_key
 _HEAD = Statement(
     select(
         func.coalesce(newest.c.seq, ZERO) + ONE,
-        func.coalesce(tree.c.tip, newest.c.key),
+        func.coalesce(
+            tree.c.tip, case((newest.c.state < literal_column(str(int(State.PURGED))), newest.c.key))
+        ),
         *tree.c["system", "version", "epoch"],
         tree.c.tip.is_not(None),
         *tree.c["sealed", "used"],

@@ -12,17 +12,15 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from own_classes import Handle, Note
 
 from langchain_threadmem.checkpoints.values import (
-    CHUNK,
     Inline,
     Span,
     StoredValue,
-    fingerprints,
-    is_message_list,
     put_together,
     take_apart,
     unpack,
 )
 from langchain_threadmem.errors import InputError
+from langchain_threadmem.messages.lists import CHUNK, fingerprints, is_message_list
 from langchain_threadmem.messages.parts import Parts
 
 SERDE = JsonPlusSerializer(allowed_msgpack_modules=None)

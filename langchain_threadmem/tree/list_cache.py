@@ -1,4 +1,4 @@
-"""A cache of stored lists, and of the unbound values that wait for ids.
+"""A cache of stored lists.
 
 When a list grows by two messages, only these two messages are encoded: the fingerprints of full chunks
 identify the stored part. A cached list is valid for one version of its tree. A list is cached after the
@@ -7,34 +7,29 @@ commit.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from langchain_core.messages import BaseMessage
 
-from langchain_threadmem.checkpoints.lists import Location, StoredList
-from langchain_threadmem.checkpoints.placing import spans
-from langchain_threadmem.checkpoints.unbound_values import UnboundValue
-from langchain_threadmem.checkpoints.values import (
+from langchain_threadmem.common import forking
+from langchain_threadmem.common.cache import LruCache
+from langchain_threadmem.engine.runtime import Component, Runtime
+from langchain_threadmem.messages.lists import (
     CHUNK,
     EncodedMessage,
     encode_messages,
     fingerprints,
     is_message_list,
 )
-from langchain_threadmem.common import forking
-from langchain_threadmem.common.cache import LruCache
-from langchain_threadmem.engine.runtime import Component, Runtime
 from langchain_threadmem.messages.typed_json import Writer
+from langchain_threadmem.tree.lists import Location, StoredList
+from langchain_threadmem.tree.placing import spans
 from langchain_threadmem.tree.trees import Head
 
 CACHED_CONVERSATIONS = 256
 LISTS_PER_TREE = 6
-MOST_UNBOUND = 256
-MOST_SCOPES = 64
-PLACED_IDS = 256
-"""The number of ids that are cached for each conversation: the ids of the messages that were placed last."""
 
 
 class CachedList(NamedTuple):
@@ -52,6 +47,7 @@ class CachedList(NamedTuple):
             shares with the current version; `None` if they share no end. If messages are added to a list
             with a shared end, the whole list is placed again.
         former: Whether a message of the list is superseded; such a list shares no end with another list.
+        outdated: As in `tree.lists.StoredList`.
     """
 
     tree: int
@@ -63,6 +59,7 @@ class CachedList(NamedTuple):
     spans: Sequence[tuple[int, int]]
     shared: int | None = None
     former: bool = False
+    outdated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +149,11 @@ class PreparedList:
                 return cls(messages, chunks, candidate, front * CHUNK, rest, candidate.locations[end:])
         return None
 
+    @classmethod
+    def of_encoded(cls, messages: Sequence[EncodedMessage]) -> PreparedList:
+        """Messages that no cached list contains, and that are not cached."""
+        return cls((), (), None, 0, messages)
+
     def without_base(self, other: Writer | None = None) -> PreparedList:
         """The same list, prepared without a cached list."""
         prepared = PreparedList.of(self.messages, other=other)
@@ -193,14 +195,16 @@ class PreparedList:
         else:
             ends = spans(all_locations)
         shared = None if stored.shared is None else len(before) + stored.shared
-        former = stored.former or (self.base is not None and self.base.former)
+        base = self.base
+        former = stored.former or (base is not None and base.former)
+        outdated = stored.outdated or (base is not None and base.outdated)
         return CachedList(
-            tree, head.epoch, head.version, self.chunks, all_locations, tail, ends, shared, former
+            tree, head.epoch, head.version, self.chunks, all_locations, tail, ends, shared, former, outdated
         )
 
 
 class ListCache(Component):
-    """The most recently stored lists and the unbound values, by conversation."""
+    """The most recently stored lists of each conversation."""
 
     def __init__(self, runtime: Runtime) -> None:
         super().__init__(runtime)
@@ -209,25 +213,14 @@ class ListCache(Component):
 
     def close(self) -> None:
         self._lists = LruCache[tuple[str, str], tuple[CachedList, ...]](CACHED_CONVERSATIONS)
-        self._unbound = LruCache[str, tuple[UnboundValue, ...]](CACHED_CONVERSATIONS)
-        self._placed = LruCache[str, tuple[str, ...]](CACHED_CONVERSATIONS)
-        self._trees = LruCache[str, dict[str, int]](CACHED_CONVERSATIONS)
 
     def drop(self, removed: Mapping[int, Collection[int]]) -> None:
-        dropped = {name for name in self._trees if not removed.keys().isdisjoint(self.trees(name).values())}
-        dropped |= {
-            key[0] for key in self._lists if any(cached.tree in removed for cached in self.lists(*key))
-        }
-        for name in dropped:
-            self._unbound.drop(name)
-            self._placed.drop(name)
-            self._trees.drop(name)
         for key in self._lists:
-            if key[0] in dropped:
+            if any(cached.tree in removed for cached in self.lists(*key)):
                 self._lists.drop(key)
 
-    def lists(self, conversation: str, scope: str) -> tuple[CachedList, ...]:
-        """The most recently stored lists of a tree."""
+    def lists(self, conversation: str, scope: str = "") -> tuple[CachedList, ...]:
+        """The most recently stored lists of a tree, the last first."""
         return self._lists.get((conversation, scope)) or ()
 
     def add_list(self, conversation: str, scope: str, stored: CachedList) -> None:
@@ -240,41 +233,6 @@ class ListCache(Component):
                 if cached[:3] == version and not _extends(stored, cached)
             ]
             self._lists.put((conversation, scope), (stored, *others[: LISTS_PER_TREE - 1]))
-
-    def trees(self, conversation: str) -> Mapping[str, int]:
-        """The trees of a conversation by scope, which may be out of date; the caller checks them."""
-        return self._trees.get(conversation) or {}
-
-    def add_trees(self, conversation: str, trees: Mapping[str, int]) -> None:
-        """Cache the trees of a conversation."""
-        cached = self.trees(conversation)
-        if not cached.items() >= trees.items():
-            self._trees.put(conversation, {**cached, **trees} if len(cached) < MOST_SCOPES else dict(trees))
-
-    def placed_ids(self, conversation: str) -> set[str]:
-        """Ids of the most recently placed messages."""
-        return set(self._placed.get(conversation) or ())
-
-    def add_placed(self, conversation: str, ids: Iterable[str]) -> None:
-        """Cache the ids of messages that were placed."""
-        with self._lock:
-            self._placed.put(conversation, (*(self._placed.get(conversation) or ()), *ids)[-PLACED_IDS:])
-
-    def unbound(self, conversation: str) -> tuple[UnboundValue, ...]:
-        """The unbound values of a conversation."""
-        return self._unbound.get(conversation) or ()
-
-    def replace_unbound(
-        self, conversation: str, old: Sequence[UnboundValue], new: Sequence[UnboundValue | None]
-    ) -> None:
-        """Replace unbound values; `None` in `new` stands for a value that needs no further attempt."""
-        if not old and not new:
-            return
-        replaced = set(map(id, old))
-        with self._lock:
-            others = [value for value in self.unbound(conversation) if id(value) not in replaced]
-            waiting = [*others, *(value for value in new if value is not None)]
-            self._unbound.put(conversation, tuple(waiting[-MOST_UNBOUND:]))
 
 
 def _extends(cached: CachedList, other: CachedList) -> bool:
