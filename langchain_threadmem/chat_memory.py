@@ -31,7 +31,7 @@ from langchain_threadmem.messages.windows import Window, bound, check_window
 from langchain_threadmem.recall import verbs as recall_verbs
 from langchain_threadmem.recall.options import Conditions, RecallOptions, check_context_depth
 from langchain_threadmem.recall.results import Recollection
-from langchain_threadmem.removal import reset
+from langchain_threadmem.removal import forget, reset
 from langchain_threadmem.summaries import verbs as summary_verbs
 from langchain_threadmem.summaries.summarizers import LLMSummarizer, Summarizer, check_summarizer
 from langchain_threadmem.threads import append, coverage
@@ -562,6 +562,32 @@ class ChatMemory:
         return summary_verbs.summarize(self._conversation, self._summarizer, node_id)
 
     asummarize = averb(summarize)
+
+    @verb
+    def forget(self, message_id: MessageRef, *, purge: bool = True) -> Flow[None]:
+        """Forget a message for good, or take it out of recall.
+
+        Args:
+            message_id: The id of the message, or the id of its node.
+            purge: Whether the message and its other versions are also removed from the history;
+                `MemorySystem.scrub` then clears their bytes from the files. Otherwise the message stays in
+                the history and in `messages`, and recall does not find it.
+
+        Raises:
+            NodeNotFoundError: The conversation has no such message.
+            InputError: The message is a tool call, a tool result or a system message, it was superseded or
+                forgotten before, or it is exempt from forgetting.
+
+        Example:
+            >>> memory = ChatMemory(embeddings=False)
+            >>> nodes = memory.append("My number is 555.", "Noted.")
+            >>> memory.forget(1)
+            >>> [message.content for message in memory.messages]
+            ['Noted.']
+        """
+        return forget.forget_message(self._conversation, message_id, purge=purge)
+
+    aforget = averb(forget)
 
     @verb
     def reset(self) -> Flow[None]:

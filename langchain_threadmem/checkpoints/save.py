@@ -14,6 +14,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -223,6 +224,7 @@ def put(
     unchanged = {name: version for name, version in versions.items() if name not in new_versions}
     inherited = parent_id if unchanged else None
     cached_trees = archive.unbound.trees(conversation)
+    later = archive.lists.stored_after(conversation, _time_of(checkpoint, now))
     deleted = set() if ns else _deleted(archive, conversation, metadata, values, parent_id)
 
     def write(
@@ -266,6 +268,7 @@ def put(
                 after=new.after,
                 beginning=new.beginning,
                 ending=new.ending,
+                later=later if scopes[channel] == "" else {},
                 rows_read=placements[channel],
             )
             cached[channel] = new.cached(tree_id, head, stored_list)
@@ -332,6 +335,14 @@ def put(
     yield from _rewrite_unbound(
         archive, conversation, waiting_for(archive.unbound.unbound(conversation), ids)
     )
+
+
+def _time_of(checkpoint: Mapping[str, Any], now: float) -> float:
+    """The time at which a checkpoint was made, in seconds since 1970; `now` if it has none."""
+    try:
+        return datetime.fromisoformat(checkpoint["ts"]).timestamp()
+    except (KeyError, TypeError, ValueError):
+        return now
 
 
 def _deleted(

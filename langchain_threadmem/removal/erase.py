@@ -312,15 +312,17 @@ def _purge_older(
     old_seqs = {row.seq for row in rows if row.created < seconds}
     old_seqs = with_results_below([(row.seq, row.parent, row.role) for row in rows], old_seqs)
     keys = [row.key for row in rows if row.seq in old_seqs]
-    if not keys:
+    removed = purging.removed_before(conn, tree, seconds)
+    if not keys and not removed:
         return
     if len(keys) == len(rows) and conversation in (tree, *erased.trees):
         _empty_tree(conn, owner, tree, erased)
         return
-    redact(conn, conversation, {text_of(node.message) for node in nodes_of(nodes.by_keys(conn, keys))})
+    old = {*keys, *removed}
+    redact(conn, conversation, {text_of(node.message) for node in nodes_of(nodes.with_removed(conn, old))})
     before = tables.count_below(conn, tree)
     take_out(conn, owner, tree, memory.places(conn, keys))
-    purging.purge(conn, owner, tree, set(keys), channel=tree != conversation)
+    purging.purge(conn, owner, tree, old, channel=tree != conversation)
     erased.rows.update(before - tables.count_below(conn, tree))
     erased.keys[tree] = keys
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable
 
-from sqlalchemy import bindparam, delete, func, select, update
+from sqlalchemy import bindparam, delete, func, or_, select, update
 
 from langchain_threadmem.checkpoints import queries as checkpoint_queries
 from langchain_threadmem.index.empty_tree import empty_tree
@@ -31,6 +31,12 @@ _PURGE = Statement(
     .values(state=int(State.PURGED), body=EMPTY_BODY, message="", superseded_by=None),
     "keys",
 )
+_REMOVED_BEFORE = Statement(
+    node_keys.keys_of(bindparam("tree")).where(
+        node.c.state == int(State.REMOVED), node.c.created < bindparam("before")
+    ),
+    *("tree", "before"),
+)
 _WITH_PURGED = Statement(
     node_keys.keys_of(bindparam("tree")).with_only_columns(*node.c["key", "seq", "parent", "state"]), "tree"
 )
@@ -49,10 +55,10 @@ _SYSTEM = Statement(
     .where(node.c.role == "system", node.c.state == int(State.LIVE)),
     "tree",
 )
-_SUPERSEDED = Statement(
+_REPLACED = Statement(
     node_keys.keys_of(bindparam("tree"))
     .with_only_columns(*node.c["key", "message", "superseded_by"])
-    .where(node.c.state == int(State.SUPERSEDED)),
+    .where(or_(node.c.state == int(State.SUPERSEDED), node.c.state == int(State.REMOVED))),
     "tree",
 )
 _MESSAGES = Statement(
@@ -79,23 +85,25 @@ def with_older(conn: Conn, owner: str, before: float) -> list[tuple[int, str]]:
 
 def with_versions(conn: Conn, tree_id: int, keys: Collection[int]) -> list[NodeRow]:
     """Nodes of a tree with all nodes that they have replaced: earlier versions, former places."""
-    found = nodes.by_keys(conn, keys)
-    superseded = {row[0]: row[1:] for row in conn.all(_SUPERSEDED, tree_id)}
-    while superseded:
+    found = nodes.with_removed(conn, keys)
+    replaced = {row[0]: row[1:] for row in conn.all(_REPLACED, tree_id)}
+    while replaced:
         messages, seqs = {row.message for row in found}, {row.seq for row in found}
-        more = [key for key, (message, by) in superseded.items() if message in messages or by in seqs]
+        more = [key for key, (message, by) in replaced.items() if message in messages or by in seqs]
         if not more:
             break
         for key in more:
-            del superseded[key]
-        found += nodes.by_keys(conn, set(more) - {row.key for row in found})
+            del replaced[key]
+        found += nodes.with_removed(conn, set(more) - {row.key for row in found})
     return found
 
 
 def copies(conn: Conn, tree_id: int, rows: Iterable[NodeRow]) -> list[NodeRow]:
     """The nodes of a tree with the messages of nodes of another tree."""
     messages = {row.message for row in rows}
-    return nodes.by_keys(conn, [key for key, message in conn.all(_MESSAGES, tree_id) if message in messages])
+    return nodes.with_removed(
+        conn, [key for key, message in conn.all(_MESSAGES, tree_id) if message in messages]
+    )
 
 
 def purge(conn: Conn, owner: str, tree_id: int, keys: Collection[int], *, channel: bool = False) -> None:
@@ -127,7 +135,7 @@ def purge(conn: Conn, owner: str, tree_id: int, keys: Collection[int], *, channe
     conn.run(_PURGE, key_list)
     for statement in _DELETE_DEPENDENT:
         conn.run(statement, key_list)
-    placements.drop_reasons(conn, tree_id, min(purged))
+    placements.drop_reasons(conn, tree_id, min(purged, default=head.next_seq))
     seq_of = {row.key: row.seq for row in rows}
     tip = None if head.tip is None else nearest_remaining(seq_of.get(head.tip), parents, purged)
     if tip is None:
@@ -137,6 +145,11 @@ def purge(conn: Conn, owner: str, tree_id: int, keys: Collection[int], *, channe
     ((system,),) = conn.all(_SYSTEM, tree_id)
     trees.settle(conn, tree_id, None if tip is None else key_of[tip], system)
     trees.changed(conn, tree_id)
+
+
+def removed_before(conn: Conn, tree_id: int, before: float) -> list[int]:
+    """The nodes that were stored before a time and removed from the conversation (`State.REMOVED`)."""
+    return [key for (key,) in conn.all(_REMOVED_BEFORE, tree_id, before)]
 
 
 def reattach(conn: Conn, tree_id: int) -> int:

@@ -52,6 +52,7 @@ from langchain_threadmem.threads.store_messages import (
     spoken_of,
     start_of_turn,
     store,
+    store_spoken,
     write_list,
 )
 from langchain_threadmem.tree import branches, nodes, revise, run_lineage, trees
@@ -156,7 +157,9 @@ def route(
                 conversation, spoken, newest, routed, lineage, suggest_at is not None
             )
         found = yield from _stored(conversation, spoken, newest)
-        if found is None and (yield from _is_any_stored(conversation, spoken[newest + 1 :])):
+        if found is not None:
+            break
+        if stored.outdated or (yield from _is_any_stored(conversation, spoken[newest + 1 :])):
             return None
     row, path, shows = found
     shows = shows and not stored.outdated
@@ -229,14 +232,16 @@ def _route(
         The place of the first of them, or the reason if all of them already have places; and the stored list.
     """
     write_value, start = conversation.runtime.parts.keep, start_of_turn(spoken, newest)
-    yield from store(conversation, spoken[:start], routed)
+    earlier, _ = yield from store_spoken(conversation, list(spoken[:start]), routed)
     if lineage.rewound:
-        yield from _revive(conversation, spoken[:start])
+        yield from _revive(conversation, earlier)
+    shift, spoken = len(earlier) - start, [*earlier, *spoken[start:]]
+    start, newest = start + shift, newest + shift
     tree = yield from tree_of(conversation)  # The first messages of a list may have created it.
 
     def read(conn: Conn) -> tuple[int, int | None, Past]:
         first = newest + 1
-        while first > start and spoken[first - 1].id != routed:
+        while first > start and (spoken[first - 1].id != routed or _is_removed(conn, tree, str(routed))):
             if _is_routed(conn, tree, spoken[:first], write_value):
                 break
             first -= 1
@@ -287,6 +292,10 @@ def _place(
     message_id = str(new[0].id)
     stored = write.place(Newest(message_id, parent))
     here = nodes.by_message(conn, tree, message_id)
+    if here is None:  # The message was removed, and a checkpoint that contains it is cached.
+        write.prepared = write.prepared.without_base(conversation.runtime.parts.keep)
+        stored = write.place(Newest(message_id, parent))
+        here = nodes.by_message(conn, tree, message_id)
     assert here is not None, f"message {message_id!r} was just stored"
     if parent is not TIP:
         _, parent = NodeWriter(conn, tree, head).under(parent)  # It may have been purged meanwhile.
@@ -425,6 +434,12 @@ def _is_routed(conn: Conn, tree: int, spoken: Sequence[BaseMessage], write_value
     return index < 0 and any(
         version.key not in own_keys for version in branches.versions(conn, tree, rows[0])
     )
+
+
+def _is_removed(conn: Conn, tree: int, message: str) -> bool:
+    """Whether a message was stored and all its versions were removed; a person may say it again."""
+    places = nodes.places(conn, tree, message)
+    return bool(places) and all(place.state in nodes.HIDDEN for place in places)
 
 
 def _above(conn: Conn, tree: int, seq: int | None) -> NodeRow | None:

@@ -86,7 +86,7 @@ class ListWrite:
             otherwise=self.otherwise,
             whole=False,
         )
-        if new.messages and all(location.key for location in self.stored.locations):
+        if new.messages and self.stored.exact:
             self.cached = new.cached(self.tree, head, self.stored)
         if new.base is not None and new.base.outdated:
             self.stored = self.stored._replace(outdated=True)
@@ -110,6 +110,8 @@ def write_list(
     runtime, name = conversation.runtime, conversation.name
     cache = runtime.get(ListCache)
     tree = yield from created_tree_of(conversation)
+    # A saver may store an earlier list of the run later, in another thread.
+    cache.add_stored(name, prepared.rest, time.time())
     while True:
 
         def write(
@@ -171,22 +173,28 @@ def store(
     Returns:
         The stored list, without the places of messages that were stored before.
     """
-    spoken = spoken_of(given)
+    return (yield from store_spoken(conversation, spoken_of(given), routed))[1]
+
+
+def store_spoken(
+    conversation: ThreadedConversation, spoken: list[BaseMessage], routed: str | None
+) -> Flow[tuple[list[BaseMessage], StoredList]]:
+    """Store messages of a list that belong to the conversation; returns them with their stored ids, too."""
     if not spoken:
-        return NOTHING
+        return spoken, NOTHING
     prepared = prepare(conversation, spoken)
     turn = next((n for n, message in enumerate(spoken) if message.id == routed), 0)
     if prepared.matched < turn:  # The list before the turn may be a history that was sent with other ids.
         spoken, _ = yield from recognised(conversation, spoken, turn)
         prepared = prepare(conversation, spoken)
     if (yield from _is_stored(conversation, prepared)):
-        return NOTHING._replace(outdated=prepared.base is not None and prepared.base.outdated)
+        return spoken, NOTHING._replace(outdated=prepared.base is not None and prepared.base.outdated)
     owned = yield from with_own_ids(conversation, spoken)
     if any(own is not message for own, message in zip(owned, spoken, strict=True)):
         spoken, prepared = owned, prepare(conversation, owned)
     was_stored = routed in {message.id for message in spoken}
     otherwise = parent_if_emptied(conversation) if was_stored else TIP
-    return (yield from write_list(conversation, prepared, lambda write: write.place(), otherwise))
+    return spoken, (yield from write_list(conversation, prepared, ListWrite.place, otherwise))
 
 
 def _is_stored(conversation: ThreadedConversation, prepared: PreparedList) -> Flow[bool]:
@@ -216,7 +224,7 @@ def remove_messages(conversation: ThreadedConversation, ids: Collection[str]) ->
 
     def write(conn: Conn) -> Removed:
         trees.lock(conn, tree)
-        keys = superseding.remove_messages(conn, tree, ids)
+        keys = superseding.remove_messages(conn, tree, ids, empties=True)
         return removal.take_out_removed(conn, runtime.owner, keys)
 
     yield from removal.drop_vectors(runtime, (yield from Sql(write, write=True)))
@@ -281,17 +289,18 @@ def remember(
 
 
 def _new_question(conversation: ThreadedConversation, messages: Sequence[BaseMessage]) -> Flow[int | None]:
-    """The position of the first human message after the last stored message; `None` if there is none."""
+    """The position of the first human message after the last that is stored; `None` if there is none."""
     tree = yield from tree_of(conversation)
-    ids = [message.id for message in messages]
-    start = 0
-    if tree and any(ids):
-        start = yield from Sql(
-            lambda conn: max(
-                (n for n, id_ in enumerate(ids, 1) if id_ and nodes.places(conn, tree, id_)), default=0
-            )
-        )
-    return next((n for n in range(start, len(messages)) if isinstance(messages[n], HumanMessage)), None)
+    questions = [n for n, message in enumerate(messages) if isinstance(message, HumanMessage)]
+
+    def after_stored(conn: Conn) -> list[int]:
+        ids = {n: messages[n].id for n in questions}
+        known = max((n for n, id_ in ids.items() if id_ and nodes.places(conn, tree, id_)), default=-1)
+        return [n for n in questions if n > known]
+
+    if tree and any(messages[n].id for n in questions):
+        questions = yield from Sql(after_stored)
+    return next(iter(questions), None)
 
 
 def _remember(

@@ -200,7 +200,7 @@ class TurnIndex:
             self.last = max(new, default=self.last)
             for id_, node in new.items():
                 if node.message.type == "human":
-                    if node.superseded_by is not None:
+                    if node.superseded_by is not None and id_ < node.superseded_by:
                         self._first[node.superseded_by] = self._first.get(id_, id_)
                     if node.message.name:
                         self._names[node.message.name] = id_

@@ -7,7 +7,7 @@ commit.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -30,6 +30,8 @@ from langchain_threadmem.tree.trees import Head
 
 CACHED_CONVERSATIONS = 256
 LISTS_PER_TREE = 6
+STORED_IDS = 256
+"""The number of messages of a conversation whose times are cached."""
 
 
 class CachedList(NamedTuple):
@@ -213,11 +215,29 @@ class ListCache(Component):
 
     def close(self) -> None:
         self._lists = LruCache[tuple[str, str], tuple[CachedList, ...]](CACHED_CONVERSATIONS)
+        self._stored = LruCache[str, dict[str, tuple[float, int]]](CACHED_CONVERSATIONS)
 
     def drop(self, removed: Mapping[int, Collection[int]]) -> None:
         for key in self._lists:
             if any(cached.tree in removed for cached in self.lists(*key)):
                 self._lists.drop(key)
+
+    def add_stored(self, conversation: str, messages: Iterable[EncodedMessage], now: float) -> None:
+        """Note when messages are stored by a node of a run, and the hashes of their bodies."""
+        with self._lock:
+            known = self._stored.get(conversation) or {}
+            known = {**known, **{message.id: (now, hash(message.body)) for message in messages}}
+            self._stored.put(conversation, dict(list(known.items())[-STORED_IDS:]))
+
+    def stored_after(self, conversation: str, time: float) -> dict[str, int]:
+        """The messages that nodes of runs have stored after a time: the hashes of their bodies, by id.
+
+        Args:
+            conversation: The conversation.
+            time: The time, in seconds since 1970.
+        """
+        known = self._stored.get(conversation) or {}
+        return {id_: body for id_, (stored, body) in known.items() if stored > time}
 
     def lists(self, conversation: str, scope: str = "") -> tuple[CachedList, ...]:
         """The most recently stored lists of a tree, the last first."""

@@ -12,14 +12,16 @@ an earlier version of the message, except a checkpoint that contains it.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from sqlalchemy import bindparam, select
 
-from langchain_threadmem.messages.codec import decode_stored, is_unreadable
+from langchain_threadmem.messages.codec import decode_stored, is_unreadable, without_usage
 from langchain_threadmem.messages.ids import number_in, numbered
 from langchain_threadmem.messages.lists import EncodedMessage
+from langchain_threadmem.messages.quoting import is_made_up
 from langchain_threadmem.messages.tool_pairs import RESULT, follows_call
 from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS, State, node
 from langchain_threadmem.storage.statements import Conn, Query, Statement
@@ -62,6 +64,8 @@ class StoredList(NamedTuple):
         written: The number of messages that were written.
         removed: Keys of the earlier versions of redacted messages, which leave the indexes.
         outdated: Whether a message of the list is an earlier version of a redacted message, or was removed.
+        exact: Whether the stored nodes are the messages of the list, with all their parts, and no message is
+            an aside that is not stored.
     """
 
     locations: list[Location]
@@ -70,6 +74,7 @@ class StoredList(NamedTuple):
     written: int = 0
     removed: Sequence[int] = ()
     outdated: bool = False
+    exact: bool = True
 
 
 class Newest(NamedTuple):
@@ -191,6 +196,7 @@ def place_list(
     newest: Newest | None = None,
     otherwise: Parent = TIP,
     whole: bool = True,
+    later: Mapping[str, int] = MappingProxyType({}),
     rows_read: PlacementRows | None = None,
 ) -> tuple[StoredList, trees.Head]:
     """Store a list of messages by the placing rule; the last message becomes the end of the active thread.
@@ -208,6 +214,7 @@ def place_list(
         otherwise: The parent of the first message, if it is new and the list has no stored beginning.
         whole: Whether the list is to be read back as it is: its asides are stored, and its end becomes the
             end of the active thread even if the list adds no message.
+        later: The hashes of the bodies that were stored after the list was made, by message id.
         rows_read: The rows for the placing, read after the tree was locked; `None` to read the rows here.
 
     Returns:
@@ -217,14 +224,16 @@ def place_list(
     if rows_read is None:
         rows_read = placement_rows(iter(conn.each(*placement_queries(tree_id, messages, after))))
     head = rows_read.head
-    places = _places(conn, rows_read.places, messages)
-    writer = _ListWriter(conn, tree_id, head, places, now, stores_asides=whole)
+    content = str if whole else without_usage
+    emptied: set[int] = set()
+    places = _places(conn, rows_read.places, messages, content, emptied)
+    writer = _ListWriter(conn, tree_id, head, places, now, emptied, whole=whole)
     home = writer.home_of(after, rows_read.after) if messages else None
     chosen = {} if newest is None else {newest.message_id: writer.key_of(newest.parent)}
     listed = {location.key for location in beginning}
     results, exchange = _results(conn, tree_id, messages, places, after, rows_read.after)
     planned = plan(
-        _elements(messages, results),
+        _elements(messages, results, content),
         places,
         writer.key_of(otherwise),
         after=after,
@@ -232,12 +241,13 @@ def place_list(
         is_before=listed.__contains__,
         chosen=chosen,
         beside=exchange,
+        later=later,
     )
     if ending:
         last = planned.steps[-1]
         if isinstance(last, New) or last.key != ending[0].key:
             all_messages = [*messages, *_encoded(conn, ending[1:])]
-            return place_list(conn, tree_id, all_messages, now, after=after, beginning=beginning)
+            return place_list(conn, tree_id, all_messages, now, after=after, beginning=beginning, later=later)
     locations = [*writer.apply(planned.steps, messages), *ending[1:]]
     listed.update(location.key for location in locations)
     writer.settle_versions(listed)
@@ -245,9 +255,10 @@ def place_list(
     stays = not writer.written and not whole and newest is None
     head = writer.finish(head.tip if end is None or stays else end)
     states = {writer.state_of(step.key) for step in planned.steps if isinstance(step, Use)}
-    outdated = State.REMOVED in states
+    outdated = State.REMOVED in (*states, *(step.state for step in planned.steps if isinstance(step, New)))
     former = outdated or State.SUPERSEDED in states
-    stored = StoredList(locations, planned.shared, former, writer.written, writer.removed, outdated)
+    exact = whole or _is_exact(conn, rows_read.places, messages, locations)
+    stored = StoredList(locations, planned.shared, former, writer.written, writer.removed, outdated, exact)
     return stored, head
 
 
@@ -261,8 +272,9 @@ class _ListWriter:
         head: trees.Head,
         places: Mapping[str, Sequence[Place]],
         now: float,
+        emptied: Collection[int],
         *,
-        stores_asides: bool,
+        whole: bool,
     ) -> None:
         self._conn = conn
         self._tree = tree_id
@@ -273,7 +285,8 @@ class _ListWriter:
             place.key: place.seq for place in self._place_of.values() if place.state != State.REMOVED
         }
         self._now = now
-        self._stores_asides = stores_asides
+        self._emptied = emptied
+        self._whole = whole
         self._system = head.system
         self._new: list[int] = []
         self._locations: list[Location] = []
@@ -340,6 +353,8 @@ class _ListWriter:
         """Apply the steps of a plan; returns the place of each message."""
         for step, message in zip(steps, messages, strict=True):
             if isinstance(step, Use):
+                if self._whole and step.key in self._emptied:  # A checkpoint contains the message.
+                    superseding.fill(self._conn, [(step.key, message.id, message.body)])
                 self._locations.append(_location(self._place_of[step.key]))
                 continue
             parent = self._key(step.parent)
@@ -359,7 +374,7 @@ class _ListWriter:
     def _add(self, new: New, parent: int | None, message: EncodedMessage) -> Location:
         """Write a message and supersede the node that it replaces, since a message has one live place."""
         aside, number = new.state == State.ASIDE, self._nodes.newest + 1
-        if aside and not self._stores_asides:
+        if aside and not self._whole:
             return Location(0, parent, aside)
         under = None if parent is None else self._seq(parent)
         beside = aside or new.supersedes is not None or new.copies is not None or new.beside
@@ -371,11 +386,13 @@ class _ListWriter:
         if new.copies is not None:
             original = nodes.by_keys(self._conn, [new.copies])[0]
             created, by = original.created, original.superseded_by or original.seq
+        is_removed = new.state == State.REMOVED
         id_ = message.id if message.given else numbered(message.id, number)
         key = self._nodes.add(
-            parent, under, id_, message.role, message.body, created, int(new.state), by, separate=aside
+            *(parent, under, id_, message.role, message.body, created, int(new.state), by),
+            separate=aside or is_removed,
         )
-        self._seqs[key] = number
+        self._seqs[key] = under if is_removed else number
         self._new.append(key)
         if new.supersedes is not None and message.role != "system":
             self._versions[new.supersedes] = key
@@ -425,7 +442,9 @@ class _ListWriter:
         for key, version in redacted.items():
             stored = self._places[self._place_of[key].message_id]
             old = [place.key for place in stored if place.state != State.REMOVED]
-            superseding.redact(self._conn, self._tree, old, version, self._number(version))
+            superseding.redact(
+                *(self._conn, self._tree, old, version, self._number(version)), empties=not self._whole
+            )
             self.removed += old
 
     def _answers_outside(self, key: int, listed: Collection[int]) -> list[int]:
@@ -446,7 +465,8 @@ class _ListWriter:
             row = self._conn.one(_STATE, key)
             assert row is not None, f"node {key} is missing"
             _, _, state, seq, _ = row
-            self._seqs[key] = self._nodes.under(seq)[1] if state == State.REMOVED else seq
+            is_hidden = state == State.REMOVED
+            self._seqs[key] = nodes.remaining(self._conn, self._tree, seq) if is_hidden else seq
         return self._seqs[key]
 
     def end_of(
@@ -457,10 +477,19 @@ class _ListWriter:
             return self._key(home)
         return next((location.key for location in reversed(locations) if not location.aside), after)
 
+    def _stored_end(self, key: int | None) -> int | None:
+        """The key of a node, of the live version that replaced it, or of the nearest remaining ancestor."""
+        if key is None or key in self._new or (key == self._head.tip and not self.removed):
+            return key
+        row = self._conn.one(_STATE, key)
+        assert row is not None, f"node {key} is missing"
+        return self._nodes.under(row[3])[0] if row[2] == State.REMOVED else key
+
     def finish(self, tip: int | None) -> trees.Head:
         """Write the rows and the end of the active thread, and return the new head of the tree."""
         before = after = self._head
         self._nodes.flush()
+        tip = self._stored_end(tip)
         if self._changed:
             after = trees.head(self._conn, self._tree)
             if self._system == before.system:  # another node may have replaced it
@@ -474,8 +503,23 @@ class _ListWriter:
 
 
 def _places(
-    conn: Conn, rows: Sequence[tuple[Any, ...]], messages: Sequence[EncodedMessage]
+    conn: Conn,
+    rows: Sequence[tuple[Any, ...]],
+    messages: Sequence[EncodedMessage],
+    content: Callable[[str], str] = str,
+    emptied: set[int] | None = None,
 ) -> dict[str, list[Place]]:
+    """The places of messages, by message id.
+
+    Args:
+        conn: A transaction.
+        rows: The rows of `places_query`.
+        messages: The messages.
+        content: Returns the part of a body that is compared.
+        emptied: Gets the keys of the removed places that are those of `messages`, but have no body any more;
+            `None` if such a place is no place of the message.
+    """
+    bodies = {message.id: message.body for message in messages}
     unread = {message.id: message.body for message in messages if is_unreadable(message.body)}
     places: dict[str, list[Place]] = {}
     for key, written, parent, message, body, state, seq in rows:
@@ -483,11 +527,31 @@ def _places(
             body = unread[message]
         elif conn.seal is not None:
             body = conn.seal.open_body(message, "", body)
+        if emptied is None or state != State.REMOVED:
+            pass
+        elif superseding.empty_body(message, bodies[message]) == body:
+            body = bodies[message]
+            emptied.add(key)
         former = None if parent in (None, written) else written
         current_parent = written if former is None else parent
-        place = Place(key, current_parent, message, body, State(state), former, seq)
+        place = Place(key, current_parent, message, content(body), State(state), former, seq)
         places.setdefault(message, []).append(place)
     return places
+
+
+def _is_exact(
+    conn: Conn,
+    rows: Sequence[tuple[Any, ...]],
+    messages: Sequence[EncodedMessage],
+    locations: Sequence[Location],
+) -> bool:
+    """Whether each message has a location with exactly its body; new messages have no row."""
+    open_body = None if conn.seal is None else conn.seal.open_body
+    bodies = {row[0]: row[4] if open_body is None else open_body(row[3], "", row[4]) for row in rows}
+    return all(
+        location.key and bodies.get(location.key, message.body) == message.body
+        for location, message in zip(locations, messages, strict=False)
+    )
 
 
 def _encoded(conn: Conn, locations: Sequence[Location]) -> list[EncodedMessage]:
@@ -496,9 +560,13 @@ def _encoded(conn: Conn, locations: Sequence[Location]) -> list[EncodedMessage]:
     return [EncodedMessage(row.message, row.body, row.role) for row in rows]
 
 
-def _elements(messages: Sequence[EncodedMessage], results: Collection[int] = ()) -> list[Element]:
+def _elements(
+    messages: Sequence[EncodedMessage],
+    results: Collection[int] = (),
+    content: Callable[[str], str] = str,
+) -> list[Element]:
     return [
-        Element(message.id, message.body, message.role == "system", n in results)
+        Element(message.id, content(message.body), message.role == "system", n in results)
         for n, message in enumerate(messages)
     ]
 
@@ -532,7 +600,11 @@ def _results(
         *((item.id, item.body) for item in messages[:last]),
     ]
     decoded = decode_stored(stored)
-    positions = {n for n in found if follows_call(decoded[: len(before) + n + 1])}
+    positions = {
+        n
+        for n in found
+        if not is_made_up(decoded[len(before) + n]) and follows_call(decoded[: len(before) + n + 1])
+    }
     is_answer = len(before) > 1 and follows_call(decoded[: len(before)])
     return positions, {row.key for row in before[:-1]} if is_answer else ()
 

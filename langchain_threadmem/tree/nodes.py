@@ -80,12 +80,12 @@ STORED = node.c.state < literal_column(str(int(min(HIDDEN))))
 """Whether a node is neither purged nor removed."""
 
 
-def _rows() -> Select[tuple[int]]:
+def _rows(stored: ColumnElement[bool] = STORED) -> Select[tuple[int]]:
     columns = [
         *node.c["key", "seq", "parent", "message", "role", "body", "created", "state", "superseded_by"]
     ]
     rows = select(*columns, summary.c.title, summary.c.summary)
-    return rows.outerjoin(summary, summary.c.key == node.c.key).where(STORED)
+    return rows.outerjoin(summary, summary.c.key == node.c.key).where(stored)
 
 
 _TREE: BindParameter[int] = bindparam("tree", type_=BigInteger())
@@ -184,7 +184,16 @@ _NODES_OF_RANGE = Statement(
 _BY_KEY = Statement(_rows().where(node.c.key == bindparam("key")), "key")
 _BY_SEQ = Statement(_rows().where(node_keys.is_at(node, _TREE, _SEQ)), "tree", "seq")
 _MESSAGE_AT = Statement(select(node.c.message).where(node_keys.is_at(node, _TREE, _SEQ)), "tree", "seq")
+_STATE_AT = Statement(
+    select(*node.c["state", "parent"]).where(node_keys.is_at(node, _TREE, _SEQ)), "tree", "seq"
+)
 _BY_KEYS = Statement(_rows().where(within(node.c.key, "keys")).order_by(node.c.seq), "keys")
+_WITH_REMOVED = Statement(
+    _rows(node.c.state != literal_column(str(int(State.PURGED))))
+    .where(within(node.c.key, "keys"))
+    .order_by(node.c.seq),
+    "keys",
+)
 _SINCE = Statement(node_keys.after(_rows(), _TREE, _SEQ).limit(bindparam("most")), *("tree", "seq", "most"))
 _REMOVED_HUMANS = Statement(
     node_keys.after(
@@ -412,6 +421,16 @@ def by_seq(conn: Conn, tree_id: int, seq: int) -> NodeRow | None:
     return _opened(conn, [row])[0] if row else None
 
 
+def remaining(conn: Conn, tree_id: int, seq: int | None) -> int | None:
+    """The number of the nearest node from a node upwards that is neither purged nor removed."""
+    while seq is not None and (row := conn.one(_STATE_AT, tree_id, seq)) is not None:
+        state, parent = row
+        if state not in HIDDEN:
+            return seq
+        seq = parent
+    return None
+
+
 def message_at(conn: Conn, tree_id: int, seq: int) -> str | None:
     """The message id of a node by its number, also of a removed version."""
     row = conn.one(_MESSAGE_AT, tree_id, seq)
@@ -421,6 +440,11 @@ def message_at(conn: Conn, tree_id: int, seq: int) -> str | None:
 def by_keys(conn: Conn, keys: Iterable[int]) -> list[NodeRow]:
     """Nodes by their keys, in the order of their numbers; unknown keys are omitted."""
     return _opened(conn, conn.all(_BY_KEYS, json.dumps(list(keys))))
+
+
+def with_removed(conn: Conn, keys: Iterable[int]) -> list[NodeRow]:
+    """The result of `by_keys`, with removed nodes."""
+    return _opened(conn, conn.all(_WITH_REMOVED, json.dumps(list(keys))))
 
 
 def since(conn: Conn, tree_id: int, seq: int = 0, most: int = EVERYTHING) -> list[NodeRow]:

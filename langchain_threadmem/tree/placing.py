@@ -13,11 +13,13 @@ each is a function of this module:
    conversation. A former version in such a list becomes live again. `m` also moves under `p` if `p` is a tool
    result directly after its call, and `m` is stored beside it.
 4. *Elsewhere*: a place with this id and content elsewhere is used, and a new span begins.
-5. *New version*: a place with this id and other content is superseded by a new live version. It is under the
+5. *Earlier version*: a message whose live place has other content that was stored after the list was made is
+   stored as removed; its home is that place.
+6. *New version*: a place with this id and other content is superseded by a new live version. It is under the
    parent of that place if that parent is earlier in the list or the place is a root, else under `p`.
-6. *Aside*: a new id becomes an aside if a stored message follows it in the list (for example a summary put
+7. *Aside*: a new id becomes an aside if a stored message follows it in the list (for example a summary put
    into a conversation), unless it is a tool result directly after its call.
-7. *New*: any other new id is a live child of `p`, or of the tip if the list has no `p`.
+8. *New*: any other new id is a live child of `p`, or of the tip if the list has no `p`.
 
 `p` is the nearest predecessor that is not an aside. Asides are not part of the conversation: no message is
 placed under an aside, and a new version of an aside is placed like a new id and supersedes nothing.
@@ -120,9 +122,9 @@ class New:
 
     Attributes:
         parent: Key of a stored node, or an earlier element of the plan; `None` for a root.
-        state: Live or aside; superseded for a copy.
+        state: Live or aside; superseded for a copy; removed for an earlier version.
         supersedes: Key of the live node with the same message id that it replaces.
-        copies: Key of the node that it is a copy of.
+        copies: Key of the node that it is a copy or an earlier version of.
         beside: Whether the other children of its parent stay live: a tool result placed after its call.
     """
 
@@ -158,6 +160,7 @@ class _Walk:
     Attributes:
         tip: The parent of a new message without a predecessor in the list.
         chosen: Parents that a caller has chosen, by message id.
+        later: The hashes of the contents that were stored after the list was made, by message id.
         is_before: Whether the nodes before the walk contain the node with a key.
         last_stored: Index of the last element with a stored place that is not an aside; -1 for none.
         parent: `p`.
@@ -175,6 +178,7 @@ class _Walk:
 
     tip: int | None
     chosen: Mapping[str, int | None]
+    later: Mapping[str, int]
     is_before: Callable[[int], bool]
     last_stored: int
     parent: int | Planned | None
@@ -275,6 +279,7 @@ def plan(
     is_before: Callable[[int], bool] = lambda key: False,
     chosen: Mapping[str, int | None] = MappingProxyType({}),
     beside: Collection[int] = (),
+    later: Mapping[str, int] = MappingProxyType({}),
 ) -> Plan:
     """Decide the place of each message of a list.
 
@@ -289,6 +294,7 @@ def plan(
         chosen: Keys of chosen parents, by message id; `None` for a root.
         beside: If `after` is a tool result directly after its call, the keys of the call and of the results
             before it.
+        later: The hashes of the contents that were stored after the list was made, by message id.
 
     Raises:
         InputError: A message id occurs twice.
@@ -303,7 +309,7 @@ def plan(
         [New(parent=None, state=<State.LIVE: 0>, supersedes=1, copies=None, beside=False)]
     """
     _check_duplicates(elements)
-    walk = _Walk(tip, chosen, is_before, _last_stored(elements, places), after, home)
+    walk = _Walk(tip, chosen, later, is_before, _last_stored(elements, places), after, home)
     walk.beside = frozenset(beside)
     for index, element in enumerate(elements):
         stored = places.get(element.message_id, ())
@@ -343,7 +349,7 @@ def _same_place(walk: _Walk, item: _Item) -> bool:
 
 def _follows(walk: _Walk, item: _Item) -> bool:
     live = _live(item.same)
-    if walk.after_system or live is None or live.parent not in walk.beside:
+    if walk.after_system or live is None or live.parent not in walk.beside or live.key in walk.beside:
         return False
     assert walk.parent is not None
     walk.steps.append(Follow(live.key, walk.parent))
@@ -359,6 +365,16 @@ def _elsewhere(walk: _Walk, item: _Item) -> bool:
     if not walk.after_system and _was_below_version(walk, item):
         return False
     walk.use(item, used)
+    return True
+
+
+def _earlier_version(walk: _Walk, item: _Item) -> bool:
+    old = item.old
+    if old is None or old.state != State.LIVE or walk.later.get(old.message_id) != hash(old.content):
+        return False
+    walk.steps.append(New(walk.parent, State.REMOVED, copies=old.key))
+    walk.go_to(Planned(item.index))
+    walk.home = old.key
     return True
 
 
@@ -391,7 +407,7 @@ def _new(walk: _Walk, item: _Item) -> bool:
     return True
 
 
-_CLAUSES = (_chosen, _same_place, _follows, _elsewhere, _new_version, _aside, _new)
+_CLAUSES = (_chosen, _same_place, _follows, _elsewhere, _earlier_version, _new_version, _aside, _new)
 """The clauses of the rule, in the order in which they are tried."""
 
 

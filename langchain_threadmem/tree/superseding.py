@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
@@ -15,7 +16,7 @@ from langchain_threadmem.messages.roles import ANSWERING
 from langchain_threadmem.storage import node_keys
 from langchain_threadmem.storage.schema import State, choice, embedding, node, segment, summary, tree, unit
 from langchain_threadmem.storage.statements import Conn, Statement, within
-from langchain_threadmem.tree import grafts, nodes, stale_marks, trees
+from langchain_threadmem.tree import grafts, nodes, placements, stale_marks, trees
 from langchain_threadmem.tree.append import Draft, NodeWriter, Written, append, conflict, question_of
 from langchain_threadmem.tree.graph import nearest_remaining, spliced
 from langchain_threadmem.tree.nodes import NodeRow, Outline
@@ -69,6 +70,9 @@ _REMOVE = Statement(
     .where(within(node.c.key, "keys"))
     .values(state=int(State.REMOVED), superseded_by=bindparam("by", type_=BigInteger())),
     *("keys", "by"),
+)
+_SET_BODY = Statement(
+    update(node).where(node.c.key == bindparam("at")).values(body=bindparam("body")), "body", "at"
 )
 _REPLACE_SUCCESSOR = Statement(
     update(node)
@@ -151,7 +155,26 @@ def _settle_superseded(conn: Conn, tree_id: int, keys: Sequence[int]) -> None:
     trees.changed(conn, tree_id)
 
 
-def redact(conn: Conn, tree_id: int, keys: Sequence[int], version: int, seq: int) -> None:
+EMPTY = "removed"
+"""The key of the digest of a body, which is all that is left of a removed message without a checkpoint."""
+
+
+def empty_body(message: str, body: str) -> str:
+    """The body of a removed message that no checkpoint contains.
+
+    Its digest identifies the message if a checkpoint with the message is stored later.
+
+    Example:
+        >>> empty_body("h1", "{}")
+        '{"removed":"6a114d24b5bd873f81382662c0b9d1a4"}'
+    """
+    digest = hashlib.blake2b(f"{message} {body}".encode(), digest_size=16).hexdigest()
+    return json.dumps({EMPTY: digest}, separators=(",", ":"))
+
+
+def redact(
+    conn: Conn, tree_id: int, keys: Sequence[int], version: int, seq: int, *, empties: bool = False
+) -> None:
     """Remove all earlier versions of a message; a new version takes their place in each branch.
 
     Args:
@@ -160,15 +183,20 @@ def redact(conn: Conn, tree_id: int, keys: Sequence[int], version: int, seq: int
         keys: Keys of the earlier versions, the replaced version first.
         version: Key of the new version.
         seq: Number of the new version.
+        empties: As for `remove`.
     """
-    for child in _remove(conn, tree_id, keys, seq):
-        if child.key != version:
+    below = _remove(conn, tree_id, keys, seq, empties=empties)
+    above = nodes.spans(conn, version)
+    for child in below:
+        if not nodes.contain(above, child.key):
             grafts.move(conn, tree_id, child.key, version, seq)
+        elif child.key != version:  # The list has put the message below its own answer.
+            conn.run(grafts.SET_PARENT, nodes.remaining(conn, tree_id, child.parent), child.key)
     for copy in (COPY_CHOICE, _COPY_UNIT):
         conn.run(copy, version, keys[0])
 
 
-def remove(conn: Conn, tree_id: int, keys: Collection[int]) -> None:
+def remove(conn: Conn, tree_id: int, keys: Collection[int], *, empties: bool = False) -> None:
     """Remove nodes from the conversation; their children become children of the nodes above them.
 
     As after `purge`, the keys and numbers remain in use. Checkpoints that contain the nodes return them.
@@ -177,6 +205,7 @@ def remove(conn: Conn, tree_id: int, keys: Collection[int]) -> None:
         conn: A write transaction.
         tree_id: The tree.
         keys: Keys of the nodes.
+        empties: Whether the nodes are emptied if the conversation has no checkpoints.
     """
     rows = nodes.outline(conn, tree_id)
     removed = {row.seq for row in rows if row.key in keys}
@@ -188,31 +217,43 @@ def remove(conn: Conn, tree_id: int, keys: Collection[int]) -> None:
     if tip is None:
         live = (row.seq for row in rows if row.state == State.LIVE and row.seq not in removed)
         tip = max(live, default=None)
-    _remove(conn, tree_id, list(keys), None)
+    _remove(conn, tree_id, list(keys), None, empties=empties)
     above = spliced(parents, removed)
     conn.many(grafts.SET_PARENT, [(under, key_of[seq]) for seq, under in above.items()])
     system = trees.head(conn, tree_id).system
     trees.settle(conn, tree_id, None if tip is None else key_of[tip], system)
 
 
-def remove_messages(conn: Conn, tree_id: int, ids: Iterable[str]) -> list[int]:
+def remove_messages(conn: Conn, tree_id: int, ids: Iterable[str], *, empties: bool = False) -> list[int]:
     """`remove` messages with all their versions, by their ids; returns the keys of the removed nodes."""
     places = [place for id_ in ids for place in nodes.places(conn, tree_id, id_)]
     keys = [place.key for place in places if place.state not in nodes.HIDDEN]
     if keys:
-        remove(conn, tree_id, keys)
+        remove(conn, tree_id, keys, empties=empties)
     return keys
 
 
-def _remove(conn: Conn, tree_id: int, keys: Sequence[int], by: int | None) -> list[Outline]:
-    """Mark nodes as removed; returns their children."""
+def _remove(conn: Conn, tree_id: int, keys: Sequence[int], by: int | None, *, empties: bool) -> list[Outline]:
+    """Mark nodes as removed, and delete the reasons that may quote them; returns their children."""
     removed = nodes.by_keys(conn, keys)
     seqs = {row.seq for row in removed}
     below = nodes.children(conn, tree_id, [(row.key, row.seq) for row in removed])
     conn.run(_REMOVE, json.dumps(list(keys)), by)
+    if empties and not trees.has_checkpoints(conn, tree_id):
+        fill(conn, [(row.key, row.message, empty_body(row.message, row.body)) for row in removed])
     conn.run(_REPLACE_SUCCESSOR, tree_id, json.dumps(sorted(seqs)), by)
+    placements.drop_reasons(conn, tree_id, min(seqs))
     _settle_superseded(conn, tree_id, keys)
     return [row for row in below if row.key not in keys]
+
+
+def fill(conn: Conn, bodies: Iterable[tuple[int, str, str]]) -> None:
+    """Store the bodies of removed nodes, by key and message id."""
+    seal = conn.seal
+    conn.many(
+        _SET_BODY,
+        [(body if seal is None else seal.text(message, body), key) for key, message, body in bodies],
+    )
 
 
 def revive(conn: Conn, tree_id: int, keys: Iterable[int], kept: Collection[int]) -> list[int]:

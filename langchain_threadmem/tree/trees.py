@@ -79,7 +79,7 @@ _CREATE = Statement(
     *("owner", "conversation", "scope", "created", "sealed", "used"),
 )
 _opener = node.c.opens == ONE
-_CONTENTS = tuple(
+_CONTENTS = _NODES, *_CHECKPOINTS = tuple(
     Statement(select(table.c.tree).where(table.c.tree == bindparam("tree"), *only).limit(1), "tree")
     for table, only in ((node, [_opener]), (checkpoint, []), (write, []))
 )
@@ -194,6 +194,11 @@ def check(conn: Conn, tree_id: int, sealed: bool) -> None:
         "the conversation is not encrypted, but this memory is; open the conversation with a memory without "
         "a cipher"
     )
+
+
+def has_checkpoints(conn: Conn, tree_id: int) -> bool:
+    """Whether checkpoints or pending writes of the conversation of a tree are stored."""
+    return any(conn.all(rows, tree_id) for rows in _CHECKPOINTS)
 
 
 def check_all(conn: Conn, tree_ids: Iterable[int]) -> None:

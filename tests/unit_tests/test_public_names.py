@@ -46,7 +46,7 @@ NAMES = [
 ]
 HEAVY = ["chromadb", "sqlalchemy", "networkx", "langgraph", "openai", "numpy", "langchain_core", "pydantic"]
 VERBS = [
-    *("append", "extend", "edit", "regenerate", "place", "checkout", "summarize", "reset"),
+    *("append", "extend", "edit", "regenerate", "place", "checkout", "summarize", "forget", "reset"),
     *("messages", "tip", "history", "graph", "threads", "thread", "roots", "retrieve", "recall"),
     *("siblings", "versions", "fork_point", "thread_of", "switch", "list_threads", "doubtful"),
     *("rename_thread", "sort", "unsort"),
