@@ -44,6 +44,7 @@ from langchain_threadmem import (
     select_thread_node,
 )
 from langchain_threadmem.integrations.graph import ThreadedState, store_turn_node
+from langchain_threadmem.messages.quoting import is_made_up
 from langchain_threadmem.threads.selectors import AnySelector
 from langchain_threadmem.threads.tree_view import TreeView
 
@@ -225,7 +226,7 @@ class Walk:
 
     def step(self, kind: str, at: int, other: int) -> bool:
         """Run a step on all paths; returns whether it was possible."""
-        messages = self.paths[1].state()
+        messages = [message for message in self.paths[1].state() if not is_made_up(message)]
         given = self.given(kind, messages, at, other)
         if given is None:
             return False
@@ -264,9 +265,8 @@ class Walk:
                 left = Given([self.said(other, "weather ")], interrupt_before=["tools"])
                 return Given([self.said(at)], first=left)
             case "edit" if messages and not calls(messages[chosen]) and messages[chosen].type != "tool":
-                edited = messages[chosen].model_copy(
-                    update={"content": f"{messages[chosen].text.split()[0]} ***"}
-                )
+                words = f"{messages[chosen].text.split()[0]} ***{next(self.numbers)}"
+                edited = messages[chosen].model_copy(update={"content": words})
                 return Given([edited, self.said(other)])
             case "again" if turns:
                 turn = turns[at % len(turns)]
@@ -428,9 +428,13 @@ def random_walk(seed: int) -> tuple[list[Step], dict[str, Any]]:
     """The steps and the options of a walk."""
     chance = random.Random(seed)
     kinds = KINDS if seed % 3 else LISTS
+    # An agent whose state is not rewritten has another list if the others leave a thread or an aside.
+    same_list = seed % 2 == 0 and seed % 3 == 0
+    kinds = [kind for kind in kinds if kind != "aside"] if same_list and chance.random() < 0.5 else kinds
+    rewrite = "aside" in kinds
     steps = [(chance.choice(kinds), chance.randrange(40), chance.randrange(40)) for _ in range(8)]
     durability = "sync" if seed % 3 else chance.choice(["sync", "async", "exit"])
-    return steps, {"linear": seed % 2 == 0, "rewrite": chance.random() < 0.5, "durability": durability}
+    return steps, {"linear": seed % 2 == 0, "rewrite": rewrite, "durability": durability}
 
 
 def main() -> None:
