@@ -185,8 +185,9 @@ def store_spoken(
     prepared = prepare(conversation, spoken)
     turn = next((n for n, message in enumerate(spoken) if message.id == routed), 0)
     if prepared.matched < turn:  # The list before the turn may be a history that was sent with other ids.
-        spoken, _ = yield from recognised(conversation, spoken, turn)
-        prepared = prepare(conversation, spoken)
+        known, _ = yield from recognised(conversation, spoken, turn)
+        if known is not spoken:
+            spoken, prepared = known, prepare(conversation, known)
     if (yield from _is_stored(conversation, prepared)):
         return spoken, NOTHING._replace(outdated=prepared.base is not None and prepared.base.outdated)
     owned = yield from with_own_ids(conversation, spoken)
@@ -438,9 +439,14 @@ def _recognised(
     ids = [str(messages[n].id) for n in said]
     if not tree or not any(is_answer(messages[n]) for n in said):
         return None
-    origins = yield from Sql(lambda conn: [nodes.first_version(conn, tree, id_) for id_ in ids])
-    if origins[-1] is not None:
-        return None  # The ids are stored, or a saver has stored the list meanwhile.
+
+    def read_origins(conn: Conn) -> list[int | None]:
+        last = nodes.first_version(conn, tree, ids[-1])
+        # If it is stored, so are the ids before it, or a saver has stored the list meanwhile.
+        return [] if last is not None else [*(nodes.first_version(conn, tree, id_) for id_ in ids[:-1]), last]
+
+    if not (origins := (yield from Sql(read_origins))):
+        return None
     stored = (yield from turns(conversation.runtime, tree)).in_order()
     repeated = _repeated([messages[n] for n in said], origins, stored)
     if not repeated:
