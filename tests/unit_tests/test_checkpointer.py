@@ -155,12 +155,31 @@ def test_an_answer_comes_to_a_moved_question_below_a_rewritten_system_message(sa
 
 
 def test_an_answer_in_a_former_version_stays_there(saver: Both) -> None:
+    old = saver.save(messages=[human("h1"), ai("a1"), human("h2"), ai("a2")])
+    saver.save(parent=old, version=2, messages=[human("h1"), ai("a1"), human("h2", "edited")])
+    for version in (3, 4):  # once looked up, once known
+        old = saver.save(parent=old, version=version, messages=[human("h1"), ai("a1"), human("h2")])
+    saver.save(parent=old, version=5, messages=[human("h1"), ai("a1"), human("h2"), ai("a3")])
+    assert saver.tree()[2:] == [
+        (3, 2, "h2", "superseded"),
+        (4, 3, "a2", "superseded"),
+        (5, 2, "h2", "live"),
+        (6, 3, "a3", "live"),
+    ]
+
+
+def test_an_answer_below_a_redacted_message_follows_its_new_version(saver: Both) -> None:
     old = saver.save(messages=[human("h1"), ai("a1"), human("h2")])
     saver.save(parent=old, version=2, messages=[human("h1"), ai("a1", "edited"), human("h2")])
     for version in (3, 4):  # once looked up, once known
         old = saver.save(parent=old, version=version, messages=[human("h1"), ai("a1"), human("h2")])
     saver.save(parent=old, version=5, messages=[human("h1"), ai("a1"), human("h2"), ai("a2")])
-    assert saver.tree()[4:] == [(5, 2, "h2", "superseded"), (6, 5, "a2", "live")]
+    assert saver.tree() == [
+        (1, None, "h1", "live"),
+        (3, 4, "h2", "live"),
+        (4, 1, "a1", "live"),
+        (5, 3, "a2", "live"),
+    ]
 
 
 def test_the_messages_of_the_root_namespace_are_the_conversation(saver: Both) -> None:
@@ -542,7 +561,7 @@ def test_taking_a_run_back_revives_one_version_of_a_message_at_most(saver: Both)
     second = saver.save(messages=[human("h1", "two")], metadata={"run_id": "r1"})
     saver.save(messages=[human("h1", "three")], metadata={"run_id": "r2"})
     saver.delete_for_runs(["r1"])
-    assert [state for _, _, _, state in saver.tree()] == ["superseded", "superseded", "live"]
+    assert [state for _, _, _, state in saver.tree()] == ["live"]
     saver.delete_for_runs(["r2"])
     assert [state for _, _, _, state in saver.tree()].count("live") <= 1
     assert saver.values(first)["messages"] == [human("h1", "one")]
