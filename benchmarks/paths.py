@@ -35,13 +35,13 @@ PACKAGE = str(Path(langchain_threadmem.__file__).parent)
 TURNS, WARM = 40, 6
 """The turns of the conversation, and the calls before the counted call."""
 BUDGETS = {
-    "append, linear": (21, 80),
-    "append, semantic": (50, 1450),
-    "select_thread_node": (68, 2200),
-    "put": (28, 360),
-    "recall": (40, 800),
-    "query": (44, 1550),
-    "erase": (36, 400),
+    "append, linear": (25, 90),
+    "append, semantic": (54, 1950),
+    "select_thread_node": (78, 3750),
+    "put": (30, 380),
+    "recall": (41, 1350),
+    "query": (47, 2500),
+    "erase": (36, 420),
 }
 """The highest allowed numbers of files and of calls of each method."""
 

@@ -38,8 +38,7 @@ from langchain_threadmem.engine import telemetry
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.engine.runtime import Resources, Runtime
 from langchain_threadmem.errors import EncryptionError, InputError, PersistenceError
-from langchain_threadmem.index import removal
-from langchain_threadmem.index.removal import Removed
+from langchain_threadmem.index.removal import Removed, drop
 from langchain_threadmem.messages.lists import EncodedMessage
 from langchain_threadmem.messages.parts import (
     Parts,
@@ -49,6 +48,7 @@ from langchain_threadmem.messages.parts import (
     warn_of_foreign_messages,
 )
 from langchain_threadmem.storage.statements import Conn, Query
+from langchain_threadmem.summaries import queries as summary_queries
 from langchain_threadmem.tree import lists, superseding, trees
 from langchain_threadmem.tree.list_cache import CachedList, ListCache, PreparedList
 from langchain_threadmem.tree.lists import Location
@@ -304,7 +304,7 @@ def put(
             if stored_value.inline()
         ]
         removed += superseding.remove_messages(conn, tree, deleted)
-        left = removal.take_out_removed(conn, owner, removed)
+        left = summary_queries.take_out_removed(conn, owner, conversation, removed)
         return _StoredCheckpoint(tree_ids, cached, waiting, left)
 
     stored_checkpoint = None
@@ -327,7 +327,7 @@ def put(
         return
     archive.unbound.add_trees(conversation, stored_checkpoint.trees)
     if stored_checkpoint.removed.keys:
-        yield from removal.drop_vectors(archive.runtime, stored_checkpoint.removed)
+        yield from drop(archive.runtime, stored_checkpoint.removed)
     for channel, cached in stored_checkpoint.lists.items():
         archive.lists.add_list(conversation, scope_of(ns, channel), cached)
     archive.unbound.add_placed(conversation, ids)

@@ -68,8 +68,7 @@ class Removed(NamedTuple):
 def take_out_removed(conn: Conn, owner: str, keys: Collection[int]) -> Removed:
     """Remove nodes of any tree from the words and the vectors, in the transaction that removes them.
 
-    After the transaction, call `drop`; `drop_vectors` is enough for nodes that stay in their trees, whose new
-    versions make the caches invalid.
+    After the transaction, call `drop`.
     """
     if not keys:
         return Removed({}, indexed=False)
@@ -87,11 +86,6 @@ def take_out_removed(conn: Conn, owner: str, keys: Collection[int]) -> Removed:
 def drop(runtime: Runtime, removed: Removed) -> Flow[None]:
     """Drop removed nodes from the caches and from the vector index."""
     runtime.drop(removed.keys)
-    yield from drop_vectors(runtime, removed)
-
-
-def drop_vectors(runtime: Runtime, removed: Removed) -> Flow[None]:
-    """Drop removed nodes from the vector index."""
     keys = [key for tree_keys in removed.keys.values() for key in tree_keys]
     if removed.indexed and keys:
         index = yield from Call(runtime.get(Indexes).index)

@@ -10,7 +10,7 @@ from sqlalchemy import BigInteger, bindparam, func, literal_column, select, upda
 from sqlalchemy import delete as sql_delete
 
 from langchain_threadmem.errors import EncryptionError
-from langchain_threadmem.index import watermarks
+from langchain_threadmem.index import removal, watermarks
 from langchain_threadmem.index.empty_tree import empty_tree
 from langchain_threadmem.index.removal import Removed, take_out
 from langchain_threadmem.index.watermarks import SUMMARIES_OF, Watermark
@@ -353,6 +353,19 @@ def empty_quoting(conn: Conn, owner: str, conversations: Collection[str]) -> Rem
     for source in (row[0] for name in conversations for row in conn.all(_FIND, owner, name, "")):
         uncover(conn, source)
     return removed
+
+
+def take_out_removed(conn: Conn, owner: str, conversation: str, keys: Collection[int]) -> Removed:
+    """Remove nodes of a conversation from the indexes; if a summary covers one, empty all that may quote it.
+
+    After the transaction, call `index.removal.drop`.
+    """
+    removed = removal.take_out_removed(conn, owner, keys)
+    if not keys or not stale_marks.ancestors(conn, keys):
+        return removed
+    trees.lock_all(conn, quoting(conn, owner, [conversation]))
+    emptied = empty_quoting(conn, owner, [conversation])
+    return Removed(removed.keys | emptied.keys, removed.indexed or emptied.indexed)
 
 
 class Extent(NamedTuple):

@@ -18,10 +18,9 @@ from langchain_core.messages import BaseMessage, HumanMessage, RemoveMessage, Sy
 from langchain_threadmem.engine import telemetry
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.index import removal
 from langchain_threadmem.index.embed import embed_soon
 from langchain_threadmem.index.latest_vectors import stored_now
-from langchain_threadmem.index.removal import Removed
+from langchain_threadmem.index.removal import Removed, drop
 from langchain_threadmem.messages.codec import decode_stored, encode, is_same_answer, text_of
 from langchain_threadmem.messages.convert import messages_of
 from langchain_threadmem.messages.ids import LONGEST_ID, identify, name_of, new_stem, own_id
@@ -29,6 +28,7 @@ from langchain_threadmem.messages.lists import EncodedMessage
 from langchain_threadmem.messages.quoting import is_made_up
 from langchain_threadmem.messages.roles import ANSWERING, is_answer
 from langchain_threadmem.storage.statements import Conn
+from langchain_threadmem.summaries import queries as summary_queries
 from langchain_threadmem.threads.append import check_several, warn_of_reuse, with_own_ids
 from langchain_threadmem.threads.moves import heal
 from langchain_threadmem.threads.run_selector import (
@@ -124,17 +124,18 @@ def write_list(
             list_write = ListWrite(conn, tree, head, prepared, otherwise)
             value = work(list_write)
             keys = () if list_write.stored is None else list_write.stored.removed
-            return value, list_write.cached, removal.take_out_removed(conn, runtime.owner, keys)
+            left = summary_queries.take_out_removed(conn, runtime.owner, name, keys)
+            return value, list_write.cached, left
 
         written = yield from Sql(write, write=True)
         if written is not None:
             break
         prepared = prepared.without_base(runtime.parts.keep)  # Another writer has changed the tree.
     value, cached, removed = written
+    if removed.keys:
+        yield from drop(runtime, removed)
     if cached is not None:
         cache.add_list(name, "", cached)
-    if removed.keys:
-        yield from removal.drop_vectors(runtime, removed)
     return value
 
 
@@ -226,9 +227,9 @@ def remove_messages(conversation: ThreadedConversation, ids: Collection[str]) ->
     def write(conn: Conn) -> Removed:
         trees.lock(conn, tree)
         keys = superseding.remove_messages(conn, tree, ids, empties=True)
-        return removal.take_out_removed(conn, runtime.owner, keys)
+        return summary_queries.take_out_removed(conn, runtime.owner, conversation.name, keys)
 
-    yield from removal.drop_vectors(runtime, (yield from Sql(write, write=True)))
+    yield from drop(runtime, (yield from Sql(write, write=True)))
 
 
 def store_turn(

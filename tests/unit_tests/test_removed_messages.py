@@ -37,6 +37,7 @@ from langchain_threadmem.recall.quoting import recall_message
 from langchain_threadmem.storage.schema import node, tree
 from langchain_threadmem.storage.statements import Statement
 from langchain_threadmem.threads.selectors import AnySelector
+from langchain_threadmem.tree.node import MessageSummary
 
 CONFIG: RunnableConfig = {"configurable": {"thread_id": "talk"}}
 Invoke = Callable[..., dict[str, Any]]
@@ -472,6 +473,32 @@ def test_an_empty_conversation_goes_on_after_all_its_messages_were_deleted(
 
 
 # --- forgotten by name ----------------------------------------------------------------------------
+
+
+class Quoting:
+    """A summarizer that quotes what it summarises."""
+
+    def summarize(self, message: BaseMessage) -> MessageSummary | None:
+        return MessageSummary(title="Said", summary=message.text)
+
+
+@pytest.mark.parametrize("own_saver", [True, False])
+@pytest.mark.parametrize("deletes", [True, False])
+def test_no_summary_quotes_what_a_list_removes(
+    url: str, owner: str, model: Recorder, invoke: Invoke, deletes: bool, own_saver: bool
+) -> None:
+    with MemorySystem(url, owner=owner, embeddings=False, summarizer=Quoting()) as system:
+        saver: Any = ThreadMemSaver(system) if own_saver else InMemorySaver()
+        graph = agent(model, system, saver, LinearNodeSelector(), 0)
+        say(invoke, graph, "my pin is 1234", "and what now?")
+        system.summarize_long_term_memory()
+        assert "1234" in str(system.query("pin 1234"))
+        id_ = named(graph, "1234")
+        changed = RemoveMessage(id_) if deletes else HumanMessage("my pin is ****", id=id_)
+        graph.update_state(CONFIG, {"messages": [changed]})
+        say(invoke, graph, "which number?")
+        assert "1234" not in str(system.query("pin"))
+        assert system.verify().ok
 
 
 def test_a_message_is_forgotten_by_its_id(system: MemorySystem, verbs: Callable[..., Any]) -> None:
