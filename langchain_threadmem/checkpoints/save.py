@@ -39,7 +39,10 @@ from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.engine.runtime import Resources, Runtime
 from langchain_threadmem.errors import EncryptionError, InputError, PersistenceError
 from langchain_threadmem.index.removal import Removed, drop
-from langchain_threadmem.messages.lists import EncodedMessage
+from langchain_threadmem.lists import stored_lists
+from langchain_threadmem.lists.encoded import EncodedMessage
+from langchain_threadmem.lists.list_cache import CachedList, ListCache, PreparedList
+from langchain_threadmem.lists.stored_lists import Location
 from langchain_threadmem.messages.parts import (
     Parts,
     Serializer,
@@ -49,9 +52,7 @@ from langchain_threadmem.messages.parts import (
 )
 from langchain_threadmem.storage.statements import Conn, Query
 from langchain_threadmem.summaries import queries as summary_queries
-from langchain_threadmem.tree import lists, superseding, trees
-from langchain_threadmem.tree.list_cache import CachedList, ListCache, PreparedList
-from langchain_threadmem.tree.lists import Location
+from langchain_threadmem.tree import superseding, trees
 
 FIELDS = ("v", "ts", "channel_versions", "versions_seen", "updated_channels")
 """Fields that are stored without their names if the checkpoint has all these fields."""
@@ -236,7 +237,7 @@ def put(
             tree = tree_ids[""]
             yield checkpoint_queries.put_query(tree, ns, checkpoint_id, inherited)
             for channel, value in prepared.items():
-                yield from lists.placement_queries(tree_ids[scopes[channel]], value.rest, value.after)
+                yield from stored_lists.placement_queries(tree_ids[scopes[channel]], value.rest, value.after)
             yield from finder.queries(stored_values, ns, tree_ids)
 
         finder = _Finder(conn, owner, conversation)
@@ -253,7 +254,7 @@ def put(
         }
         if own:
             return _OwnVersions(own)
-        placements = {channel: lists.placement_rows(answers) for channel in prepared}
+        placements = {channel: stored_lists.placement_rows(answers) for channel in prepared}
         if not all(
             value.is_current(tree_ids[scopes[name]], placements[name].head)
             for name, value in prepared.items()
@@ -263,7 +264,7 @@ def put(
         cached, removed = {}, list[int]()
         for channel, new in prepared.items():
             tree_id = tree_ids[scopes[channel]]
-            stored_list, head = lists.place_list(
+            stored_list, head = stored_lists.place_list(
                 *(conn, tree_id, new.rest, now),
                 after=new.after,
                 beginning=new.beginning,
@@ -453,7 +454,7 @@ class _Finder:
             if scope in tree_ids
         ]
         for scope, messages in self._requested:
-            yield lists.places_query(tree_ids[scope], messages)
+            yield stored_lists.places_query(tree_ids[scope], messages)
 
     def use_rows(
         self, tree_ids: Mapping[str, int], answers: Iterable[Sequence[tuple[Any, ...]]] = ()
@@ -480,9 +481,9 @@ class _Finder:
             return locations
         request = (scope, list(messages))
         if not any(placed) and request in self._requested:
-            return lists.places_from(self._conn, messages, self._rows[self._requested.index(request)])
+            return stored_lists.places_from(self._conn, messages, self._rows[self._requested.index(request)])
         tree = self._tree_ids.get(scope) or trees.find(self._conn, *self._conversation, scope)
-        return [None] * len(messages) if tree is None else lists.find(self._conn, tree, messages)
+        return [None] * len(messages) if tree is None else stored_lists.find(self._conn, tree, messages)
 
 
 def _refs(archive: Archive, row: CheckpointRow | None, versions: Mapping[str, Any]) -> dict[str, int]:

@@ -18,10 +18,10 @@ from langchain_threadmem.checkpoints.values import Inline, Item, Items, Span, St
 from langchain_threadmem.common import forking
 from langchain_threadmem.common.cache import LruCache
 from langchain_threadmem.engine.runtime import Component, Runtime
-from langchain_threadmem.messages.lists import EncodedMessage
+from langchain_threadmem.lists.encoded import EncodedMessage
+from langchain_threadmem.lists.list_cache import CACHED_CONVERSATIONS
+from langchain_threadmem.lists.stored_lists import Location
 from langchain_threadmem.storage.statements import Conn
-from langchain_threadmem.tree.list_cache import CACHED_CONVERSATIONS
-from langchain_threadmem.tree.lists import Location
 
 MOST_UNBOUND = 256
 MOST_SCOPES = 64

@@ -40,9 +40,9 @@ from langchain_threadmem.engine.owners import RUNTIME, OwnerOfRun, Run
 from langchain_threadmem.errors import InputError, OwnerRequiredError
 from langchain_threadmem.integrations._run_config import REPLACED, thread_name
 from langchain_threadmem.integrations._system import SystemIntegration, owners_found
+from langchain_threadmem.lists.encoded import is_message_list
 from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.ids import name_of
-from langchain_threadmem.messages.lists import is_message_list
 from langchain_threadmem.messages.parts import Parts
 from langchain_threadmem.removal.reset import erase
 from langchain_threadmem.storage.statements import Conn

@@ -376,7 +376,7 @@ class State(IntEnum):
     PURGED = 3
     """Erased: only the number remains, so that it is never reused; no reader returns the node."""
     REMOVED = 4
-    """Removed from a list, or replaced in it (`tree.placing`): only checkpoints that contain it return it."""
+    """Removed from a list or replaced in it (`lists.placing`): only checkpoints that contain it return it."""
 
     @property
     def label(self) -> str:

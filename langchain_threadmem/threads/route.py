@@ -25,6 +25,7 @@ from typing_extensions import TypedDict
 
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.index.latest_vectors import stored_now
+from langchain_threadmem.lists.stored_lists import Newest, StoredList
 from langchain_threadmem.messages.codec import decode_stored, encode
 from langchain_threadmem.messages.prompt import newest_human, shown
 from langchain_threadmem.messages.roles import ANSWERING
@@ -59,7 +60,6 @@ from langchain_threadmem.tree import branches, nodes, revise, run_lineage, trees
 from langchain_threadmem.tree import placements as stored_placements
 from langchain_threadmem.tree.append import TIP, NodeWriter
 from langchain_threadmem.tree.conversation import tree_of
-from langchain_threadmem.tree.lists import Newest, StoredList
 from langchain_threadmem.tree.nodes import NodeRow
 from langchain_threadmem.tree.run_lineage import NO_LINEAGE, Lineage
 

@@ -1,4 +1,4 @@
-"""Storing the lists of graphs, agents and chat histories, by the list rule (`tree.lists`).
+"""Storing the lists of graphs, agents and chat histories, by the list rule (`lists.stored_lists`).
 
 A graph passes its whole list of messages at every step. The beginning of a list that was stored before is
 recognised by its fingerprints, so that a step costs as much as its new messages. Every function is
@@ -21,10 +21,12 @@ from langchain_threadmem.errors import InputError
 from langchain_threadmem.index.embed import embed_soon
 from langchain_threadmem.index.latest_vectors import stored_now
 from langchain_threadmem.index.removal import Removed, drop
+from langchain_threadmem.lists.encoded import EncodedMessage
+from langchain_threadmem.lists.list_cache import CachedList, ListCache, PreparedList
+from langchain_threadmem.lists.stored_lists import Newest, StoredList, place_list
 from langchain_threadmem.messages.codec import decode_stored, encode, is_same_answer, text_of
 from langchain_threadmem.messages.convert import messages_of
 from langchain_threadmem.messages.ids import LONGEST_ID, identify, name_of, new_stem, own_id
-from langchain_threadmem.messages.lists import EncodedMessage
 from langchain_threadmem.messages.quoting import is_made_up
 from langchain_threadmem.messages.roles import ANSWERING, is_answer
 from langchain_threadmem.storage.statements import Conn
@@ -43,8 +45,6 @@ from langchain_threadmem.tree import nodes, run_lineage, superseding, trees
 from langchain_threadmem.tree import placements as stored_placements
 from langchain_threadmem.tree.append import TIP, Parent
 from langchain_threadmem.tree.conversation import created_tree_of, tree_of
-from langchain_threadmem.tree.list_cache import CachedList, ListCache, PreparedList
-from langchain_threadmem.tree.lists import Newest, StoredList, place_list
 from langchain_threadmem.tree.rows import drafts_of
 from langchain_threadmem.tree.run_lineage import Lineage, within
 from langchain_threadmem.tree.trees import TreeEpoch

@@ -20,7 +20,7 @@ from langchain_threadmem.checkpoints.values import (
     unpack,
 )
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.messages.lists import CHUNK, fingerprints, is_message_list
+from langchain_threadmem.lists.encoded import CHUNK, fingerprints, is_message_list
 from langchain_threadmem.messages.parts import Parts
 
 SERDE = JsonPlusSerializer(allowed_msgpack_modules=None)

@@ -16,10 +16,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import HumanMessage
 
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.storage.schema import State
-from langchain_threadmem.tree import graph
-from langchain_threadmem.tree.node import ConversationNode
-from langchain_threadmem.tree.placing import (
+from langchain_threadmem.lists.placing import (
     Element,
     Follow,
     New,
@@ -30,6 +27,9 @@ from langchain_threadmem.tree.placing import (
     plan,
     spans,
 )
+from langchain_threadmem.storage.schema import State
+from langchain_threadmem.tree import graph
+from langchain_threadmem.tree.node import ConversationNode
 
 
 def elements(words: str) -> list[Element]:

@@ -16,16 +16,16 @@ from langchain_core.messages import BaseMessage
 from langchain_threadmem.common import forking
 from langchain_threadmem.common.cache import LruCache
 from langchain_threadmem.engine.runtime import Component, Runtime
-from langchain_threadmem.messages.lists import (
+from langchain_threadmem.lists.encoded import (
     CHUNK,
     EncodedMessage,
     encode_messages,
     fingerprints,
     is_message_list,
 )
+from langchain_threadmem.lists.placing import spans
+from langchain_threadmem.lists.stored_lists import Location, StoredList
 from langchain_threadmem.messages.typed_json import Writer
-from langchain_threadmem.tree.lists import Location, StoredList
-from langchain_threadmem.tree.placing import spans
 from langchain_threadmem.tree.trees import Head
 
 CACHED_CONVERSATIONS = 256
@@ -49,7 +49,7 @@ class CachedList(NamedTuple):
             shares with the current version; `None` if they share no end. If messages are added to a list
             with a shared end, the whole list is placed again.
         former: Whether a message of the list is superseded; such a list shares no end with another list.
-        outdated: As in `tree.lists.StoredList`.
+        outdated: As in `lists.stored_lists.StoredList`.
     """
 
     tree: int

@@ -1,4 +1,4 @@
-"""SQL: the list rule: lists of messages stored in the tree, by the rule of `tree.placing`.
+"""SQL: the list rule: lists of messages stored in the tree, by the rule of `lists.placing`.
 
 `place_list` is the one function that stores a list: of a checkpoint, of a graph's node, of an agent, of a
 chat history. A list of stored messages writes nothing.
@@ -18,16 +18,8 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import bindparam, select
 
-from langchain_threadmem.messages.codec import decode_stored, is_unreadable, without_usage
-from langchain_threadmem.messages.ids import number_in, numbered
-from langchain_threadmem.messages.lists import EncodedMessage
-from langchain_threadmem.messages.quoting import is_made_up
-from langchain_threadmem.messages.tool_pairs import RESULT, follows_call
-from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS, State, node
-from langchain_threadmem.storage.statements import Conn, Query, Statement
-from langchain_threadmem.tree import grafts, nodes, superseding, trees
-from langchain_threadmem.tree.append import TAKEN, TIP, NodeWriter, Parent
-from langchain_threadmem.tree.placing import (
+from langchain_threadmem.lists.encoded import EncodedMessage
+from langchain_threadmem.lists.placing import (
     Element,
     New,
     Place,
@@ -38,6 +30,14 @@ from langchain_threadmem.tree.placing import (
     live_of,
     plan,
 )
+from langchain_threadmem.messages.codec import decode_stored, is_unreadable, without_usage
+from langchain_threadmem.messages.ids import number_in, numbered
+from langchain_threadmem.messages.quoting import is_made_up
+from langchain_threadmem.messages.tool_pairs import RESULT, follows_call
+from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS, State, node
+from langchain_threadmem.storage.statements import Conn, Query, Statement
+from langchain_threadmem.tree import grafts, nodes, superseding, trees
+from langchain_threadmem.tree.append import TAKEN, TIP, NodeWriter, Parent
 
 
 class Location(NamedTuple):
@@ -59,7 +59,7 @@ class StoredList(NamedTuple):
 
     Attributes:
         locations: The place of each message.
-        shared: As in `tree.placing.Plan`.
+        shared: As in `lists.placing.Plan`.
         former: Whether a message of the list is superseded.
         written: The number of messages that were written.
         removed: Keys of the earlier versions of redacted messages, which leave the indexes.
@@ -205,7 +205,7 @@ def place_list(
         conn: A write transaction.
         tree_id: The tree, which is locked.
         messages: The list, or its messages after a stored beginning without a shared end (see
-            `tree.placing.Plan`); each id once.
+            `lists.placing.Plan`); each id once.
         now: Time of the new rows, in seconds since 1970.
         after: Key of the last message of the stored beginning that is not an aside.
         beginning: The places of the stored beginning.
@@ -317,7 +317,7 @@ class _ListWriter:
         return key
 
     def home_of(self, key: int | None, rows: Sequence[tuple[Any, ...]]) -> int | None:
-        """The home of a node, see `tree.placing`; `None` for a former version.
+        """The home of a node, see `lists.placing`; `None` for a former version.
 
         `rows` contains the row of the node from `placement_queries`; if the node is not live, more rows are
         read.

@@ -1,0 +1,1 @@
+"""Lists of messages in the tree: the one rule for the lists of graphs, agents, histories and checkpoints."""
