@@ -419,7 +419,8 @@ def _is_routed(conn: Conn, tree: int, spoken: Sequence[BaseMessage], write_value
     rows = nodes.versions(conn, tree, str(message.id))
     if not rows:
         return False
-    if run_lineage.is_begun(conn, tree, min(row.seq for row in rows)):
+    origin = nodes.first_version(conn, tree, str(message.id))
+    if origin is not None and run_lineage.is_begun(conn, tree, origin):
         return True
     body = encode(message, write_value)
     is_version = any(row.body != body for row in rows)

@@ -301,6 +301,20 @@ def test_a_question_that_is_asked_again_in_other_words_keeps_its_first_version(
     assert [node.state.label for node in memory.history] == ["superseded", "superseded", "live", "live"]
 
 
+def test_a_question_that_was_redacted_is_asked_again_in_its_place(
+    system: MemorySystem, model: Recorder, build: Build, invoke: Invoke
+) -> None:
+    graph = build(model, system, InMemorySaver(), LinearNodeSelector(), 0)
+    question, answer = say(invoke, graph, "tea one")
+    invoke(graph, {"messages": [RemoveMessage(str(answer.id)), HumanMessage("tea two")]}, CONFIG)
+    graph.update_state(CONFIG, {"messages": [HumanMessage("tea ***", id=question.id)]})
+    say(invoke, graph, "tea three")
+    asked = HumanMessage("tea four", id=question.id)
+    invoke(graph, {"messages": [RemoveMessage(REMOVE_ALL_MESSAGES), asked]}, CONFIG)
+    assert model.shown[-1] == ["tea four"]
+    assert system.conversation("talk").verify().ok
+
+
 # --- deleted by a program ------------------------------------------------------------------------
 
 
