@@ -248,7 +248,7 @@ class ChatMemory:
             >>> nodes = memory.append("How do I read a CSV file?", "Use the csv module.")
             >>> nodes = memory.append("Which wine goes with salmon?", "A dry Riesling.")
             >>> [thread.title for thread in memory.list_threads()]
-            ['Wine', 'Read CSV file']
+            ['Wine', 'How do I read a CSV file?']
         """
         options.setdefault("node_selector", LLMNodeSelector(model))
         options.setdefault("summarizer", LLMSummarizer(model))
@@ -852,7 +852,7 @@ class ChatMemory:
             >>> memory = ChatMemory()
             >>> nodes = memory.append("How do I bake bread?", "With patience.")
             >>> [(thread.title, thread.messages, thread.active) for thread in memory.list_threads()]
-            [('Bake bread', 2, True)]
+            [('How do I bake bread?', 2, True)]
         """
         return catalogue.list_threads(self._conversation, limit, cursor)
 
@@ -867,7 +867,7 @@ class ChatMemory:
 
         Args:
             message_id: The `id` of any message of the thread, or the `id` of its node.
-            title: The new title; "" for the first informative words of the thread.
+            title: The new title; "" for the first words of its first question.
 
         Returns:
             The title that the thread has now.
@@ -882,7 +882,7 @@ class ChatMemory:
             >>> memory.rename_thread(nodes[0].id, "Baking"), memory.list_threads()[0].title
             ('Baking', 'Baking')
             >>> memory.rename_thread(nodes[0].id, "")
-            'Bake bread'
+            'How do I bake bread?'
         """
         return catalogue.rename_thread(self._conversation, message_id, title)
 
@@ -916,7 +916,7 @@ class ChatMemory:
             >>> nodes = memory.append("How do I make tea?", "With hot water.")
             >>> [doubt] = memory.doubtful()
             >>> doubt.node.id, doubt.probability, doubt.runner_up.title
-            (3, 0.5, 'Make tea')
+            (3, 0.5, 'How do I make tea?')
         """
         return corrections.doubtful(self._conversation, limit)
 

@@ -1,42 +1,87 @@
-"""Titles of threads: the first informative words of the message that opens a thread."""
+"""Titles without a model: the first words of the question that opens a conversation or a thread.
+
+A greeting before the question is left out, and so is the constant text of several messages, such as a prompt
+template or a time stamp. A message that is a greeting and nothing else gives no title if another one follows.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import Final
 
 from langchain_core.messages import BaseMessage
 
 from langchain_threadmem.messages.codec import UNREADABLE, text_of
+from langchain_threadmem.messages.constant_text import NOTHING, ConstantText, constant_text, question_in
+from langchain_threadmem.messages.courtesies import GREETING, greets
 from langchain_threadmem.messages.text import one_line
-from langchain_threadmem.summaries.text_rank import informative
 
-LOOKED_AT = 120
-"""The number of characters at the beginning of a text whose words are considered."""
-WORDS_OF_TITLE = 5
-# Matches words without the ends of English contractions ("we're", "Ada's").
-_WORD = re.compile(r"(\w+)(?:['\u2019](?:s|re|ve|ll|d|m|t)\b)?", re.IGNORECASE)
+LONGEST_TITLE: Final = 40
+"""The maximum number of characters of a title."""
+LOOKED_AT: Final = 4000
+"""The number of characters at the beginning of a text in which its first words are searched."""
+_SPACES: Final = re.compile(r"\s+")
+_WORD: Final = re.compile(r"\w")
+_MARKS_AFTER: Final = " ,;:\u3001\uff0c\uff1b\uff1a-\u2013\u2014("
 
 
-def title_of(opening: str) -> str:
-    """The title of a thread: the first informative words of the text that opens it; empty without text.
+def title_of(opening: str, constant: ConstantText = NOTHING) -> str:
+    """The first words of a text, without its greeting; empty without text.
+
+    Args:
+        opening: The text.
+        constant: Constant text, which is left out.
 
     Example:
-        >>> title_of("How do I feed a sourdough starter?"), title_of("I've a question about Ada's bees")
-        ('Feed sourdough starter', 'Question Ada bees')
+        >>> title_of("Hi, how do I feed a sourdough starter?")
+        'How do I feed a sourdough starter?'
+        >>> title_of("I want to run 10k in autumn, at the moment I run 3k twice a week")
+        'I want to run 10k in autumn, at the'
+        >>> title_of("<user_query>Is rye sour?</user_query>")
+        'Is rye sour?'
     """
-    opening = opening[:LOOKED_AT].strip()
-    terms = informative(opening)
-    words = list(dict.fromkeys(word for word in _WORD.findall(opening) if word.lower() in terms))
-    title = " ".join(words[:WORDS_OF_TITLE]) or one_line(opening, WORDS_OF_TITLE * 8)
+    bare = question_in(constant.without(opening[:LOOKED_AT]))
+    greeting = GREETING.match(bare := bare.strip())
+    if greeting and _WORD.search(bare, greeting.end()):
+        bare = bare[greeting.end() :].lstrip()
+    words = one_line(_SPACES.sub(" ", bare).strip())
+    title = _first_words(words)
     return title[:1].upper() + title[1:]
 
 
-def title_of_thread(opening: Iterable[BaseMessage]) -> str:
-    """The title by the first human message with text; empty if the message cannot be read."""
-    texts = (
-        text_of(message)
-        for message in opening
-        if message.type == "human" and UNREADABLE not in message.response_metadata
+def _first_words(words: str) -> str:
+    if len(words) <= LONGEST_TITLE:
+        return words
+    beginning, space, _ = words[: LONGEST_TITLE + 1].rpartition(" ")
+    if not space or 2 * len(beginning) < LONGEST_TITLE:  # A long word, or a language without spaces.
+        beginning = words[:LONGEST_TITLE]
+    return beginning.rstrip(_MARKS_AFTER) or beginning
+
+
+def title_of_thread(opening: Iterable[BaseMessage], constant: ConstantText | None = None) -> str:
+    """The title by the first human message that is more than a greeting; empty if no message can be read.
+
+    Args:
+        opening: The first messages of a thread.
+        constant: Constant text, which is left out; by default that of these messages.
+
+    Example:
+        >>> from langchain_core.messages import HumanMessage
+        >>> title_of_thread([HumanMessage("Hello!"), HumanMessage("Is rye sour?")])
+        'Is rye sour?'
+    """
+    texts = list(
+        filter(
+            None,
+            (
+                text_of(message).strip()
+                for message in opening
+                if message.type == "human" and UNREADABLE not in message.response_metadata
+            ),
+        )
     )
-    return next(filter(None, map(title_of, texts)), "")
+    if constant is None:
+        constant = constant_text(texts)
+    asked = next((text for text in texts if not greets(text)), None)
+    return title_of(asked or next(iter(texts), ""), constant)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from operator import attrgetter
@@ -69,7 +69,8 @@ class ConversationInfo(Displayed):
 
     Attributes:
         id: The name of the conversation.
-        title: The title that was set, else the title of the summary, else the first informative words.
+        title: The title that was set, else the title of the summary, else the first words of the first
+            question, without a greeting and without constant text.
         preview: The beginning of the message that was said last, on one line. A moved message keeps its
             time.
         messages: The number of live messages of people and models.
@@ -113,8 +114,8 @@ class ThreadInfo(Displayed):
     Attributes:
         id: The id of the last node.
         root_id: The id of the first node.
-        title: The title that was set with `rename_thread` or given by a chat model, or the first informative
-            words of the thread.
+        title: The title that was set with `rename_thread` or given by a chat model, or the first words
+            of its first question; of a branch the first question after the fork.
         preview: The beginning of the message that was said last, on one line.
         messages: The number of live messages of people and models.
         started: The time of the first message.
@@ -202,7 +203,8 @@ def list_threads(
     def read(conn: Conn) -> tuple[list[_Branch], list[NodeRow], dict[int, str], bool, int | None]:
         branches = [branch for branch in _branches(queries.outline(conn, tree)) if branch.place < place]
         page = branches[:limit]
-        keys = {key for branch in page for key in (branch.end, branch.root, branch.second, branch.last)}
+        keys = {key for branch in page for key in (branch.end, branch.last, branch.root, *branch.opening)}
+        keys |= {key for branch in page for key in branch.asked}
         titles = placements.titles(conn, keys)
         return page, nodes.by_keys(conn, keys), titles, len(branches) > limit, trees.head(conn, tree).tip
 
@@ -397,12 +399,21 @@ def _current(conn: Conn, tree: int, row: NodeRow) -> NodeRow:
 
 
 class _Branch(NamedTuple):
-    """A thread: keys of its first, second and last node and of the message said last, its number of messages,
-    and its place in the list.
+    """A thread.
+
+    Attributes:
+        root: The key of its first node.
+        opening: The keys of its first two nodes.
+        asked: The keys of its first human messages; of a branch those after the fork.
+        end: The key of its last node.
+        last: The key of the message said last.
+        messages: The number of its messages.
+        place: Its place in the list.
     """
 
     root: int
-    second: int
+    opening: tuple[int, ...]
+    asked: tuple[int, ...]
     end: int
     last: int
     messages: int
@@ -433,49 +444,102 @@ def _first_places(outline: Mapping[int, Outline]) -> dict[int, int]:
     return first
 
 
-_Path = tuple[int, int, int, tuple[float, int, int]]
-"""The path from a root to a node: keys of its first two nodes, number of messages, and the message that was
-said last: its time, the number of its first place, its key.
-"""
+class _Path(NamedTuple):
+    """The path from a root to a node.
+
+    Attributes:
+        opening: The keys of its first two nodes.
+        asked: The keys of its first `ASKED` human messages since the root, or since it left an older path.
+        forks: Whether it left an older path at a node after which no human message has come yet.
+        messages: The number of its messages.
+        said: The message that was said last: its time, the number of its first place, its key.
+    """
+
+    opening: tuple[int, ...] = ()
+    asked: tuple[int, ...] = ()
+    forks: bool = False
+    messages: int = 0
+    said: tuple[float, int, int] = (-math.inf, 0, 0)
+
+
+_NO_PATH = _Path()
+ASKED = 2
+"""The number of human messages in which the title of a thread is searched: the first may be a greeting."""
+
+
+def _continued(path: _Path, row: Outline, number: int, *, forks: bool) -> _Path:
+    """A path with one more node.
+
+    Args:
+        path: The path above the node.
+        row: The node.
+        number: The number of its first place.
+        forks: Whether an older path continues the node above it too.
+    """
+    key, _, _, role, state, created, _ = row
+    opening, asked, forks = path.opening, path.asked, path.forks or forks
+    if len(opening) < 2:
+        opening = (*opening, key)
+    if role == "human":
+        asked = (key,) if forks else (*asked, key)[:ASKED]
+        forks = False
+    messages, said = path.messages, path.said
+    if state == State.LIVE and role in SPOKEN:
+        messages, said = messages + 1, max(said, (created, number, key))
+    return _Path(opening, asked, forks, messages, said)
 
 
 def _branches(outline: Mapping[int, Outline]) -> list[_Branch]:
     """The threads, most recently used first; shared parts of their paths are visited once."""
     first_place = _first_places(outline)
-    path_of: dict[int, _Path] = {}
+    ends = _ends(outline)
+    oldest = _oldest_below(outline, ends, first_place)
+    path_of: dict[int | None, _Path] = {None: _NO_PATH}
     branches = []
-    for end in _ends(outline):
+    for end in ends:
         unvisited: list[int] = []
         seq: int | None = end
         while seq is not None and seq not in path_of:
             unvisited.append(seq)
             seq = outline[seq][2]
         for number in reversed(unvisited):
-            key, _, parent, role, state, created, _ = outline[number]
-            root, second, messages, said = (
-                (key, key, 0, (-math.inf, 0, 0)) if parent is None else path_of[parent]
-            )
-            if state == State.LIVE and role in SPOKEN:
-                messages, said = messages + 1, max(said, (created, first_place.get(number, number), key))
-            path_of[number] = root, key if second == root else second, messages, said
-        root, second, messages, said = path_of[end]
-        key, created = outline[end][0], outline[end][5]
-        time, last = (said[0], said[2]) if messages else (created, key)
-        branches.append(_Branch(root, second, key, last, messages, (time, end)))
+            parent, place = outline[number][2], first_place.get(number, number)
+            forks = parent is not None and oldest[parent] != place
+            path_of[number] = _continued(path_of[parent], outline[number], place, forks=forks)
+        path, key, created = path_of[end], outline[end][0], outline[end][5]
+        time, last = (path.said[0], path.said[2]) if path.messages else (created, key)
+        branches.append(
+            _Branch(path.opening[0], path.opening, path.asked, key, last, path.messages, (time, end))
+        )
     return sorted(branches, key=attrgetter("place"), reverse=True)
+
+
+def _oldest_below(
+    outline: Mapping[int, Outline], ends: Iterable[int], first_place: Mapping[int, int]
+) -> dict[int, int]:
+    """For each node that threads continue, the first place of the oldest node below it on any thread."""
+    oldest: dict[int, int] = {}
+    visited: set[int] = set()
+    for end in ends:
+        seq, parent = end, outline[end][2]
+        while seq not in visited and parent is not None:
+            visited.add(seq)
+            place = first_place.get(seq, seq)
+            oldest[parent] = min(place, oldest.get(parent, place))
+            seq, parent = parent, outline[parent][2]
+    return oldest
 
 
 def _thread(
     branch: _Branch, node_of: Mapping[int, ConversationNode], titles: Mapping[int, str], active: bool
 ) -> ThreadInfo:
-    first, second, end, last = (node_of[key] for key in (branch.root, branch.second, branch.end, branch.last))
+    first, end, last = (node_of[key] for key in (branch.root, branch.end, branch.last))
     return ThreadInfo(
         end.id,
         first.id,
         # The first node may be a system message.
-        titles.get(branch.root)
-        or titles.get(branch.second)
-        or title_of_thread((first.message, second.message))
+        next((titles[key] for key in branch.opening if titles.get(key)), "")
+        or title_of_thread(node_of[key].message for key in branch.asked)
         or f"thread {end.id}",
         one_line(text_of(last.message), PREVIEW),
         branch.messages,

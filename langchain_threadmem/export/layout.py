@@ -31,6 +31,8 @@ from langchain_threadmem.tree.node import ConversationNode, is_said
 
 _LATER = 5
 """The number of later questions whose titles may name a branch."""
+LOOKED_AT = 4
+"""The number of first messages in which a title is searched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,18 +146,20 @@ class Layout:
         return sorted(self.strands[: self.threads], key=use, reverse=True)
 
     def title(self, node: ConversationNode) -> str:
-        """The title of the messages from a node on: by a model, of a summary, or the first informative words.
+        """The title of the messages from a node on: by a model, of a summary, or the first words.
 
         Example:
             >>> from langchain_core.messages import HumanMessage
             >>> hello = ConversationNode(1, HumanMessage("How do I feed a sourdough starter?"))
             >>> Layout([hello]).title(hello)
-            'Feed sourdough starter'
+            'How do I feed a sourdough starter?'
         """
-        # The first node may be a system message.
-        opening = [node, *self.children[node.id][:1]]
+        # The first node may be a system message, and the first human message a greeting.
+        opening = [node]
+        while len(opening) < LOOKED_AT and self.children[opening[-1].id]:
+            opening.append(self.children[opening[-1].id][0])
         model_title = next(
-            (item.placement.title for item in opening if item.placement and item.placement.title), None
+            (item.placement.title for item in opening[:2] if item.placement and item.placement.title), None
         )
         about = node.summary.title if node.summary else title_of_thread(item.message for item in opening)
         title = model_title or about or preview_of(node.message, 70)
@@ -177,7 +181,7 @@ class Layout:
             >>> said = ["Bake rye bread", "And the crust?", "And the salt?", "The salt!"]
             >>> said = [ConversationNode(n, HumanMessage(text), 1) for n, text in enumerate(said, 1)]
             >>> Layout([replace(said[0], parent_id=None), *said[1:]]).names
-            ['Bake rye bread', 'Salt', 'Salt (2)']
+            ['Bake rye bread', 'And the salt?', 'The salt!']
         """
         members: dict[int, list[ConversationNode]] = defaultdict(list)
         roots: dict[int | None, int] = {}

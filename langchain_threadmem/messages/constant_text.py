@@ -58,6 +58,16 @@ _LABEL: Final = re.compile(
     r"(?:^|\n)[ \t>*#]*(?P<label>[^\n:\uff1a<>*#]{1,40})[ ]?(?::(?=[\s*])|\uff1a)[*]*"
     r"|(?P<tag><[^\W\d][^<>\n/]{0,40}>)"
 )
+_LABEL_WORD: Final = re.compile(r"[^\W_]+")
+_STAMP: Final = re.compile(
+    r"\s*(?:\[(?=[^\]\n]*\d(?::|-)\d\d)[^\]\n]{4,40}\]|\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d\S*)?)"
+    r"(?:\s*[-:|]\s|\s)\s*"
+)
+"""A time stamp in front of a message: in brackets, or a date and a time."""
+_EMPTY_END: Final = re.compile(
+    r"(?:\s*(?:</(?P<tag>[^\W\d][^<>\n]{0,40})>|\n[ \t>*#]*[^\n:<>]{1,40}:[ \t*]*))\Z"
+)
+"""A closing tag, or a label without text, at the end of a message."""
 _STOPS: Final = frozenset(".!?\u3002\uff01\uff1f\u0964\u2026\u061f\u06d4")
 _PAUSES: Final = frozenset(",;\u3001\uff0c\uff1b\u060c")
 _COLONS: Final = frozenset(":\uff1a")
@@ -455,6 +465,27 @@ def _labels(text: str) -> list[tuple[str, int]]:
     ]
 
 
+def question_in(text: str) -> str:
+    r"""The question in a single message with a template, as far as the message alone shows it.
+
+    A time stamp in front is left out; of a text that begins with a label or a tag, all before the last label
+    or tag of a question, and the closing tag or the empty label at the end.
+
+    Example:
+        >>> question_in("Context: you bake.\n\nQuestion: is rye sour?"), question_in("[09:07] Is rye sour?")
+        ('is rye sour?', 'Is rye sour?')
+        >>> question_in("Sort these lines.\nInput: 3, 1"), question_in("<user_query>Why?</user_query>")
+        ('Sort these lines.\nInput: 3, 1', 'Why?')
+    """
+    bare = text[stamp.end() :] if (stamp := _STAMP.match(text)) else text
+    if _LABEL.match(bare := bare.strip()):
+        ends = [end for label, end in _labels(bare) if not QUESTIONS.isdisjoint(_LABEL_WORD.findall(label))]
+        question = next((bare[end:] for end in reversed(ends) if _has_word(bare[end:])), None)
+        if question is not None:
+            bare = _EMPTY_END.sub("", question).strip()
+    return bare if _has_word(bare) else text
+
+
 def _questions(texts: Sequence[str]) -> frozenset[str]:
     """The labels and tags of most texts that announce a question."""
     several = Counter(label for text in texts for label in {label for label, _ in _labels(text)})
@@ -462,7 +493,7 @@ def _questions(texts: Sequence[str]) -> frozenset[str]:
         label
         for label, count in several.items()
         if count >= max(COURTEOUS.messages, COURTEOUS.share * len(texts))
-        and not QUESTIONS.isdisjoint(re.findall(r"[^\W_]+", label))
+        and not QUESTIONS.isdisjoint(_LABEL_WORD.findall(label))
     )
 
 

@@ -707,7 +707,7 @@ def test_a_single_argument_is_a_conversation_unless_it_looks_like_a_database(
 ) -> None:
     for arguments in (["monday"], ["--db", database, "monday"], [database, "monday"]):
         assert main(["list", *arguments]) == 0
-        assert "Read CSV file pandas" in capsys.readouterr().out
+        assert "How do I read a CSV file in pandas?" in capsys.readouterr().out
     assert main(["list", "other.db"]) == 2
     assert "no database file 'other.db'" in capsys.readouterr().err
     assert main(["list", "other.db", "monday", "--db", database]) == 2

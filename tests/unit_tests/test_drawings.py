@@ -427,8 +427,8 @@ def test_page_lists_threads_by_last_use_with_title_and_length() -> None:
     nodes = [replace(node, timestamp=datetime(2024, 1, 9 - node.id, tzinfo=UTC)) for node in python_and_csv()]
     page = to_html(nodes)
     assert [(link["href"], link["data-tip"]) for link in links_of(page)] == [("#n1", "4"), ("#n5", "6")]
-    assert "<b>Python</b><span class=count>4</span>" in page
-    assert "<b>CSV</b><span class=count>4</span>" in page
+    assert "<b>Python?</b><span class=count>4</span>" in page
+    assert "<b>And CSV?</b><span class=count>4</span>" in page
     assert "6 messages in 2 threads" in page
 
 
@@ -451,7 +451,10 @@ def test_page_names_the_threads_that_were_considered() -> None:
     page = to_html(
         [say(1, "How do I read csv?"), say(2, AIMessage("So"), 1), say(3, "x", 2, placement=placement)]
     )
-    assert 'shares csv; <a href="#n2">Read csv</a> (2) 75 %, message 9 20 %, new thread 5 %</div>' in page
+    assert (
+        'shares csv; <a href="#n2">How do I read csv?</a> (2) 75 %, message 9 20 %, new thread 5 %</div>'
+        in page
+    )
 
 
 def test_page_closes_the_branches_of_several_roots_with_more_than_200_messages() -> None:

@@ -406,7 +406,10 @@ def test_the_title_of_a_new_thread_is_listed_and_shown(system: MemorySystem, ver
     question, _ = verb.append("Why is my bread flat?", "It needs time.")
     verb.append("And then?", "Bake it.")
     assert question.placement.title == memory.history[2].placement.title == "Bread that is flat"
-    assert [thread.title for thread in verb.list_threads()] == ["Bread that is flat", "Read CSV files"]
+    assert [thread.title for thread in verb.list_threads()] == [
+        "Bread that is flat",
+        "How do I read CSV files?",
+    ]
     assert "Node 4: <text>topic: Bread that is flat | user: Why is my" in model.prompts[1][1].content
     assert str(question.placement) == "it fits"
 

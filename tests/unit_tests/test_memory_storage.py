@@ -256,7 +256,7 @@ def test_the_page_is_named_by_the_title_of_the_conversation(system: MemorySystem
     verb = verbs(system.conversation("c-17"))
     assert "<h1>c-17</h1>" in verb.export("html")
     verb.append("How do I feed rye?", "With water.")
-    assert "<h1>Feed rye</h1>" in verb.export("html")
+    assert "<h1>How do I feed rye?</h1>" in verb.export("html")
     system.update_conversation("c-17", title="Bread & tea")
     assert "<h1>Bread &amp; tea</h1>" in verb.export("html")
 

@@ -122,10 +122,10 @@ def test_each_selection_is_on_the_custom_stream(system: MemorySystem, build: Bui
     graph = build(system, InMemorySaver(), selector=by_first_word)
     shown = ask(graph, "tea one", "tea two", "bread one", "tea three")
     assert [(one["kind"], one["message_id"], one["parent_id"], one["title"]) for one in shown] == [
-        ("new_thread", "h:tea one", None, "Tea"),
-        ("continues", "h:tea two", 2, "Tea"),
-        ("new_thread", "h:bread one", None, "Bread"),
-        ("returns", "h:tea three", 4, "Tea"),
+        ("new_thread", "h:tea one", None, "Tea one"),
+        ("continues", "h:tea two", 2, "Tea one"),
+        ("new_thread", "h:bread one", None, "Bread one"),
+        ("returns", "h:tea three", 4, "Tea one"),
     ]
 
 
@@ -161,7 +161,7 @@ def test_an_event_has_the_probabilities_of_the_selector(system: MemorySystem, bu
         "probability": 0.9,
         "candidates": [{"parent_id": 2, "probability": 0.9}, {"parent_id": -1, "probability": 0.1}],
         "reason": "the same word",
-        "title": "Tea",
+        "title": "Tea one",
         "suggestion": None,
     }
 
@@ -222,8 +222,8 @@ def test_a_suggested_place_moves_no_message(system: MemorySystem, build: Build, 
     assert [one["kind"] for one in shown] == ["new_thread", "continues", "continues"]
     assert [one["suggestion"] and one["suggestion"]["text"] for one in shown] == [
         None,
-        "this looks like another topic: 'Bread' (0.90)",
-        "this looks like a return to an earlier topic: 'Tea' (0.90)",
+        "this looks like another topic: 'Bread one' (0.90)",
+        "this looks like a return to an earlier topic: 'Tea one' (0.90)",
     ]
 
 
@@ -238,8 +238,8 @@ def test_the_state_has_the_suggestion_for_the_newest_message(
         "node_id": 3,
         "parent_id": None,
         "probability": 0.9,
-        "title": "Bread",
-        "text": "this looks like another topic: 'Bread' (0.90)",
+        "title": "Bread one",
+        "text": "this looks like another topic: 'Bread one' (0.90)",
     }
     ask(graph, "bread two")
     ask(graph, "bread three")
@@ -255,7 +255,7 @@ def test_an_accepted_suggestion_moves_the_message_and_the_next_run_shows_it(
     suggestion = state_of(graph)["suggestion"]
     system.conversation("talk").place(suggestion["node_id"], suggestion["parent_id"])
     [shown] = ask(graph, "bread two")
-    assert (shown["kind"], shown["title"], shown["suggestion"]) == ("continues", "Bread", None)
+    assert (shown["kind"], shown["title"], shown["suggestion"]) == ("continues", "Bread one", None)
     assert threads(system) == [["tea one"], ["bread one", "bread two"]]
     said = [message.content for message in state_of(graph)["messages"] if message.type == "human"]
     assert said == ["bread one", "bread two"]
@@ -272,7 +272,7 @@ def test_a_selector_without_probabilities_suggests_each_other_place(
     graph = suggesting(build, system, selector=by_first_word)
     _, shown = ask(graph, "tea one", "bread one")
     assert shown["suggestion"]["probability"] is None
-    assert shown["suggestion"]["text"] == "this looks like another topic: 'Bread'"
+    assert shown["suggestion"]["text"] == "this looks like another topic: 'Bread one'"
 
 
 def fails(tree: TreeView, message: BaseMessage) -> int | None:
