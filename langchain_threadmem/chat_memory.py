@@ -28,7 +28,9 @@ from langchain_threadmem.index import embed
 from langchain_threadmem.messages.convert import MessageInput
 from langchain_threadmem.messages.ids import name_of
 from langchain_threadmem.messages.windows import Window, bound, check_window
+from langchain_threadmem.recall import instructions
 from langchain_threadmem.recall import verbs as recall_verbs
+from langchain_threadmem.recall.instructions import Instruction
 from langchain_threadmem.recall.options import Conditions, RecallOptions, check_context_depth
 from langchain_threadmem.recall.results import Recollection
 from langchain_threadmem.removal import forget, reset
@@ -1028,6 +1030,65 @@ class ChatMemory:
         return recall_verbs.recall(self._conversation, query, options, context_depth)
 
     arecall = averb(recall)
+
+    @verb
+    def instructions(
+        self, *, scope: Literal["conversation", "owner"] = "conversation"
+    ) -> Flow[list[Instruction]]:
+        """The standing instructions and preferences that people have stated, oldest first.
+
+        "Always answer in French", "call me Ada" and "I prefer short answers" are instructions, "I prefer
+        window seats" is a preference; phrases of 14 languages are known (`messages.instructions`). A later
+        message takes an instruction back ("you don't have to answer in French anymore"), and so does
+        `revoke_instruction`. `recall` with at least four results includes the instructions that fit the query
+        best, as the last of the first ten results if they fit no better.
+
+        Among all conversations of the owner, the newest 400 messages with words of instructions are read.
+
+        Args:
+            scope: This "conversation", or all conversations of the "owner".
+
+        Raises:
+            InputError: The scope is another value, or an encrypted memory is asked for all conversations.
+
+        Example:
+            >>> memory = ChatMemory(embeddings=False)
+            >>> nodes = memory.append("Always answer in French.", "D'accord.")
+            >>> [(one.text, one.kind, one.node.id) for one in memory.instructions()]
+            [('Always answer in French.', 'instruction', 1)]
+            >>> memory.revoke_instruction(1)
+            >>> memory.instructions()
+            []
+        """
+        if scope == "owner":
+            self._check_run(None)
+        return instructions.of_conversation(self._conversation, scope)
+
+    ainstructions = averb(instructions)
+
+    @verb
+    def revoke_instruction(self, message_id: MessageRef) -> Flow[None]:
+        """Take a standing instruction back: its whole message leaves memory, and stays in history.
+
+        Summaries that may quote the message are deleted.
+
+        Args:
+            message_id: The `id` of the message, or the `id` of its node.
+
+        Raises:
+            NodeNotFoundError: The conversation has no such message.
+            InputError: The message is not in memory, since it was superseded or taken back before.
+
+        Example:
+            >>> memory = ChatMemory(embeddings=False)
+            >>> nodes = memory.append("Call me Ada.", "Hello, Ada.")
+            >>> memory.revoke_instruction(nodes[0].id)
+            >>> memory.instructions(), len(memory)
+            ([], 2)
+        """
+        return forget.forget_message(self._conversation, message_id, purge=False)
+
+    arevoke_instruction = averb(revoke_instruction)
 
     @verb
     def flush(self) -> Flow[int]:

@@ -143,6 +143,14 @@ def holding(conn: Conn, words: Sequence[str], scope: Scope, most: int = MOST_PER
     ]
 
 
+def holding_any(conn: Conn, words: Sequence[str], scope: Scope, most: int = MOST_PER_WORD) -> Keys:
+    """The keys of the newest nodes of a scope that contain any of the words, the newest first."""
+    if conn.dialect == "postgresql":
+        return _newest(conn, f"'{scope.word}' & ({' | '.join(map(repr, words))})", most)
+    quoted = " OR ".join(f'"{word}"' for word in words)
+    return _newest(conn, f'"{scope.word}" AND ({quoted})', most)
+
+
 def names_among(conn: Conn, words: Iterable[str], scope: Scope) -> set[str]:
     """The words that are names of speakers in a scope."""
     marked = {word: name_word(word[:LONGEST_WORD]) for word in words}

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from langchain_threadmem.common import forking
 from langchain_threadmem.index.documents import CODE, LEAD, Record, lines_of, unpack
 from langchain_threadmem.index.language import split
+from langchain_threadmem.messages.instructions import marks
 
 REACH = 8
 """The number of messages before and after a message that form its neighbourhood."""
@@ -89,6 +90,9 @@ class Postings:
         self._lists: dict[str, tuple[array[int], array[float], array[float]]] = {}
         self._speakers: dict[str, int] = {"": 0}
         self._cached: tuple[int, dict[str, Any]] = (0, {})
+        self._marking: list[str] = []
+        self.standing: tuple[int, int, Sequence[int]] = (0, -1, ())
+        """The keys of standing instructions, after the number of messages and the version that were read."""
         self.names: set[str] = set()
         """The words of the speakers' names, in lower case."""
         self.version = -1
@@ -177,6 +181,8 @@ class Postings:
         lists = self._lists.get(term)
         if lists is None:
             lists = self._lists[term] = (array("i"), array("f"), array("f"))
+            if marks(term):
+                self._marking.append(term)
         lists[0].append(row)
         lists[1].append(count)
         lists[2].append(lead)
@@ -201,6 +207,15 @@ class Postings:
         if lists is None:
             return NO_POSTING
         return Posting(*(np.array(column) for column in lists))
+
+    def directing(self) -> NDArray[np.bool_]:
+        """Whether each message is of a person, and has words of standing instructions."""
+        found = np.zeros(self._count, np.bool_)
+        for term in self._marking:
+            found[np.array(self._lists[term][0])] = True
+        rows = self.rows
+        directing: NDArray[np.bool_] = found & rows["human"] & rows["live"] & rows["recallable"]
+        return directing
 
     def figures(self, terms: Iterable[str]) -> Figures:
         """The statistics of this conversation."""

@@ -62,8 +62,18 @@ def found_of(runtime: Runtime, hits: Sequence[Hit[int]]) -> Flow[dict[int, Found
 
 def said_in(hit: Hit[int], found: Found) -> Said:
     """What a message or summary says."""
-    message, summary = found.recollection.node.message, hit.key if hit.rank else None
-    return Said(text_of(message), message.type, hit.speaker, hit.time, hit.key, len(hit.why.terms), summary)
+    node, summary = found.recollection.node, hit.key if hit.rank else None
+    opening = node.id if node.message.type == "human" else node.parent_id
+    return Said(
+        text_of(node.message),
+        node.message.type,
+        hit.speaker,
+        hit.time,
+        hit.key,
+        len(hit.why.terms),
+        summary,
+        (found.recollection.conversation_id, opening, summary),
+    )
 
 
 def recollections(runtime: Runtime, pairs: Pairs, depth: int) -> Flow[list[Recollection]]:

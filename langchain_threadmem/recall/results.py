@@ -60,6 +60,7 @@ class Why:
         covers: The messages that a summary covers; `None` for a message.
         weak: Whether nothing but its meaning makes the message a hit, and its similarity is no greater than
             that of messages to a query without sense; see `weak_below` of the embedding model.
+        standing: Whether the message is a standing instruction, such as "always answer in French".
 
     Example:
         >>> str(Why(terms=("csv", "read"), lexical=0.9, similarity=0.71, person="ada"))
@@ -76,9 +77,17 @@ class Why:
     date: float = 0.0
     covers: Covers | None = None
     weak: bool = False
+    standing: bool = False
+
+    @property
+    def likeness(self) -> float:
+        """How much the message is like the query, by words and by meaning."""
+        return self.lexical + (self.similarity or 0.0)
 
     def __str__(self) -> str:
         parts = [] if self.covers is None else [str(self.covers)]
+        if self.standing:
+            parts.append("a standing instruction")
         if self.terms:
             parts.append("shares " + ", ".join(self.terms))
         if self.similarity is not None:

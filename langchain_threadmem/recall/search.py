@@ -23,6 +23,10 @@ Range = tuple[float | None, float | None]
 ANY: Range = (None, None)
 READ_AT_ONCE = 64
 """The number of candidates that are read first to check a condition; each later batch is twice as large."""
+FIRST, LEAST = 10, 4
+"""The number of first turns among which the standing instruction is that fits the query best, and the number
+of hits from which on there is one: fewer hits are never an instruction that does not fit the query. A second
+instruction finds 12 of 100 more instructions of BEAM, but R@10 of its other questions falls by 3."""
 GROWTH = 8
 """The factor on the number of candidates after a search with too few hits."""
 
@@ -53,10 +57,12 @@ class Candidates(NamedTuple, Generic[K]):
     Attributes:
         hits: The candidates, in any order.
         complete: Whether a request for more candidates would find no further hit.
+        standing: Standing instructions, which are hits for every query.
     """
 
     hits: Sequence[Hit[K]]
     complete: bool
+    standing: Sequence[Hit[K]] = ()
 
 
 class Source(Protocol[K, T]):
@@ -127,7 +133,41 @@ def search(
     if sought is None:
         return [(hit, value) for hit, value, _ in results[:most]]
     ordered = newest_first(results, [result.said for result in results], sought)
-    return [(result.hit._replace(score=place.hit.score), result.value) for result, place in ordered[:most]]
+    found = [result._replace(hit=result.hit._replace(score=place.hit.score)) for result, place in ordered]
+    standing: list[_Result[K, T]] = []
+    if candidates.standing and most >= LEAST:
+        fitting = sorted(candidates.standing, key=lambda hit: -hit.why.likeness)
+        standing = yield from _read(source, fitting, 1, condition, known, values)
+    return [(hit, value) for hit, value, _ in _with_standing(found, standing, most)[:most]]
+
+
+def _with_standing(
+    found: Sequence[_Result[K, T]], standing: Sequence[_Result[K, T]], most: int
+) -> Sequence[_Result[K, T]]:
+    """Results with a standing instruction in the first turns, as the last of these if it fits no better.
+
+    Args:
+        found: The results, the best first.
+        standing: The instruction, if there is any.
+        most: The number of results.
+    """
+    if not standing:
+        return found
+    [instruction] = standing
+    turns = set[Hashable]()
+    at = len(found)
+    for place, result in enumerate(found):
+        if result.said.wording == instruction.said.wording:
+            return found
+        turns.add(result.said.turn)
+        if len(turns) >= FIRST or place >= most - 1:
+            at = place
+            break
+    after = [result for result in found[at:] if result.said.wording != instruction.said.wording]
+    highest = found[at - 1].hit.score if at else instruction.hit.score
+    lowest = after[0].hit.score if after else min(highest, instruction.hit.score)
+    score = max(min(instruction.hit.score, highest), lowest)
+    return [*found[:at], instruction._replace(hit=instruction.hit._replace(score=score)), *after]
 
 
 def _read(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -29,6 +29,7 @@ from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.recall import candidates
 from langchain_threadmem.recall.candidates import Suggestions, by_words, nearest, nearest_of
 from langchain_threadmem.recall.conversation_index import postings_of, summary_index_of
+from langchain_threadmem.recall.instructions import keys_in, keys_of_owner
 from langchain_threadmem.recall.options import RecallOptions
 from langchain_threadmem.recall.postings import Figures, Floats, Postings
 from langchain_threadmem.recall.question import Question, question_of
@@ -90,6 +91,7 @@ class Scored(NamedTuple):
         now: The time of the query, in seconds since 1970.
         share: The mean of `scoring.assistance`, 0 to 1.
         weak_below: The cosine below which a text found by meaning alone is a weak hit, if it is known.
+        standing: The standing instructions.
     """
 
     hits: list[Hit[int]]
@@ -99,6 +101,7 @@ class Scored(NamedTuple):
     now: float
     share: float
     weak_below: float | None
+    standing: Sequence[Hit[int]] = ()
 
 
 def prepare(runtime: Runtime, tree: int | None, query: str, options: RecallOptions) -> Flow[PreparedQuery]:
@@ -167,8 +170,8 @@ class MemorySource:
         most *= growth
         filtered = options.condition is not None
         if tree is None:
-            hits = (yield from _by_indexes(runtime, None, query, options, most)).hits
-            return Candidates(hits, filtered or len(hits) < most)
+            found = yield from _by_indexes(runtime, None, query, options, most)
+            return Candidates(found.hits, filtered or len(found.hits) < most, found.standing)
         size, summaries = yield from Sql(lambda conn: trees.extent(conn, tree))
         score = _by_postings if size < candidates.READ_WHOLE or not runtime.indexes_words else _by_indexes
         scored = yield from score(runtime, tree, query, options, most)
@@ -176,7 +179,7 @@ class MemorySource:
         if summaries is not None and options.ranks - {0}:
             by_summary = yield from _summaries(runtime, tree, summaries, scored, options, most)
         complete = filtered or max(len(scored.hits), len(by_summary)) < most
-        return Candidates([*scored.hits, *by_summary], complete)
+        return Candidates([*scored.hits, *by_summary], complete, scored.standing)
 
     def read(self, hits: Sequence[Hit[int]]) -> Flow[Mapping[int, Found]]:
         return (yield from found_of(self.runtime, hits))
@@ -204,6 +207,7 @@ def _by_postings(
     shared, head = yield from postings_of(runtime, tree)
     exact = (yield from vectors_of(runtime, tree)) if query.vector.size else None
     spans = (yield from Sql(lambda conn: _active(conn, tree))) if options.scope == "thread" else None
+    always = (yield from keys_in(runtime, shared)) if 0 in options.ranks else ()
     now, weak_below = time.time(), runtime.get(Indexes).weak_below
 
     def score(postings: Postings) -> Scored | None:
@@ -230,7 +234,9 @@ def _by_postings(
             total = discounted(scores(postings, question, parts), postings, now, options.half_life)
             best = options.most(postings, most)
             hits = _best(postings, question, figures, parts, total, allowed, best, weak_below)
-            return Scored(hits, question, figures, query.vector, now, _share(postings), weak_below)
+            standing = _standing(postings, question, figures, parts, total, allowed, always)
+            hits = _marked(hits, always)
+            return Scored(hits, question, figures, query.vector, now, _share(postings), weak_below, standing)
 
     scored = yield from Call(lambda: score(shared))
     if scored is None:
@@ -266,12 +272,13 @@ def _by_indexes(
     count, now = _most(runtime, tree, options, most), time.time()
     suggested = yield from Sql(lambda conn: by_words(conn, runtime, tree, query.text, count, now))
     only = None
+    always = (yield from keys_of_owner(runtime, tree)) if 0 in options.ranks else ()
     if tree is None and 0 not in options.ranks:
         only = yield from Sql(lambda conn: summary_queries.of_owner(conn, runtime.owner, options.ranks))
     elif tree is not None and query.vector.size:
         exact = yield from vectors_of(runtime, tree)
         query = query._replace(near=nearest_of(exact.vectors if exact else NONE, query.vector, count))
-    return (yield from scored(runtime, tree, query, suggested, options, now, most, only))
+    return (yield from scored(runtime, tree, query, suggested, options, now, most, only, always=always))
 
 
 def scored(
@@ -285,6 +292,7 @@ def scored(
     only: Sequence[int] | None = None,
     *,
     singles: bool = False,
+    always: Sequence[int] = (),
 ) -> Flow[Scored]:
     """The best of the candidates by words and by meaning.
 
@@ -298,6 +306,7 @@ def scored(
         most: The maximum number of messages, and of summaries.
         only: The keys to score instead of the candidates.
         singles: Whether summaries of a single message may be hits in addition to the message.
+        always: The keys of standing instructions, which are scored too.
     """
     owner, model, weak_below = runtime.owner, runtime.get(Indexes).model, runtime.get(Indexes).weak_below
     cosines = None if query.near is None else dict(query.near)
@@ -309,6 +318,7 @@ def scored(
 
     def read(conn: Conn) -> tuple[Postings, SummaryIndex | None, list[tuple[int, int]] | None]:
         keys = [int(key) for key in suggested.keys] if only is None else list(only)
+        keys += [key for key in always if key not in set(keys)]
         if cosines is not None:
             missing = [key for key in keys if key not in cosines]
             for key, vector in vectors.by_keys(conn, model, missing).items():
@@ -344,7 +354,9 @@ def scored(
         hits = _best(
             messages, question, figures, parts, total, allowed, options.most(messages, most), weak_below
         )
-        best = Scored(hits, question, figures, query.vector, now, _share(messages), weak_below)
+        standing = _standing(messages, question, figures, parts, total, allowed, always)
+        hits = _marked(hits, always)
+        best = Scored(hits, question, figures, query.vector, now, _share(messages), weak_below, standing)
         if summaries is None:
             return best
         allowed = options.allowed_summaries(summaries, singles=singles)
@@ -459,6 +471,45 @@ def _best(
         part = np.argpartition(-total[chosen], most)
         chosen = chosen[total[chosen] >= total[chosen[part[most]]]]
     chosen = chosen[np.lexsort((-postings.rows["seq"][chosen], -total[chosen]))][:most]
+    return _hits(postings, question, figures, parts, total, chosen, weak_below)
+
+
+def _standing(
+    postings: Postings,
+    question: Question,
+    figures: Figures,
+    parts: Parts,
+    total: Floats,
+    allowed: NDArray[np.bool_],
+    keys: Sequence[int],
+) -> list[Hit[int]]:
+    """The allowed standing instructions with their reasons."""
+    if not keys:
+        return []
+    chosen = np.flatnonzero(allowed & np.isin(postings.rows["key"], keys))
+    return _marked(_hits(postings, question, figures, parts, total, chosen, None), keys)
+
+
+def _marked(hits: list[Hit[int]], keys: Sequence[int]) -> list[Hit[int]]:
+    """Hits, with standing instructions named as such."""
+    if not keys:
+        return hits
+    return [
+        hit._replace(why=replace(hit.why, standing=True, weak=False)) if hit.key in keys else hit
+        for hit in hits
+    ]
+
+
+def _hits(
+    postings: Postings,
+    question: Question,
+    figures: Figures,
+    parts: Parts,
+    total: Floats,
+    chosen: NDArray[np.intp],
+    weak_below: float | None,
+) -> list[Hit[int]]:
+    """The hits of rows, with their reasons."""
     shared: list[list[str]] = [[] for _ in chosen]
     place = np.full(len(total), -1)
     place[chosen] = np.arange(len(chosen))

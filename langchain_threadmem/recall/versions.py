@@ -69,6 +69,7 @@ class Said(NamedTuple):
         matches: The number of words that it shares with the query.
         summary: What identifies a summary, whose text may equal that of a summary of other messages; `None`
             for any other text.
+        turn: What identifies the turn of a message; `None` for another text.
     """
 
     text: str
@@ -78,6 +79,7 @@ class Said(NamedTuple):
     order: int = 0
     matches: int = 0
     summary: Hashable = None
+    turn: Hashable = None
 
     @property
     def wording(self) -> Hashable:

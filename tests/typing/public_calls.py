@@ -70,6 +70,7 @@ from langchain_threadmem.integrations.tools import (
     recall_tool,
     remember_tool,
 )
+from langchain_threadmem.recall.instructions import Instruction
 from langchain_threadmem.removal.erase import Receipt, Scrubbed
 from langchain_threadmem.removal.forget import Forgotten
 from langchain_threadmem.removal.scores import decay
@@ -253,6 +254,8 @@ def use_memory(memory: ChatMemory, message: BaseMessage, when: datetime, path: P
     assert_type(memory.list_threads(limit=3, cursor=None), Page[ThreadInfo])
     assert_type(memory.rename_thread(message_id=1, title="Baking"), str)
     assert_type(memory.doubtful(limit=3), list[Doubt])
+    assert_type(memory.instructions(scope="owner"), list[Instruction])
+    assert_type(memory.revoke_instruction(message_id="m1"), None)
     assert_type(memory.roots(), list[ConversationNode])
     assert_type(
         memory.retrieve(query="bread", n_results=3, context_depth=2, order="relevance", fallback="recent"),
@@ -327,6 +330,8 @@ async def use_memory_async(memory: ChatMemory, message: BaseMessage, when: datet
     assert_type(await memory.alist_threads(limit=3, cursor=None), Page[ThreadInfo])
     assert_type(await memory.arename_thread(message_id="m1", title=""), str)
     assert_type(await memory.adoubtful(limit=3), list[Doubt])
+    assert_type(await memory.ainstructions(scope="conversation"), list[Instruction])
+    assert_type(await memory.arevoke_instruction(message_id=1), None)
     assert_type(await memory.aroots(), list[ConversationNode])
     assert_type(
         await memory.aretrieve(

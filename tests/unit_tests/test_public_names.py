@@ -49,7 +49,7 @@ VERBS = [
     *("append", "extend", "edit", "regenerate", "place", "checkout", "summarize", "forget", "reset"),
     *("messages", "tip", "history", "graph", "threads", "thread", "roots", "retrieve", "recall"),
     *("siblings", "versions", "fork_point", "thread_of", "switch", "list_threads", "doubtful"),
-    *("rename_thread", "sort", "unsort"),
+    *("rename_thread", "sort", "unsort", "instructions", "revoke_instruction"),
     *("to_mermaid", "to_mermaid_parts", "export", "save", "load", "flush", "verify", "close"),
 ]
 SYSTEM_VERBS = [
