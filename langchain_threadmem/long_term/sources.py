@@ -168,7 +168,7 @@ def said_by(unit: MemoryUnit, hit: Hit[Any] | None = None) -> Said:
     if hit is None:
         return Said(unit.content, unit.source, "", time, summary=summary)
     order = hit.key if isinstance(hit.key, int) else 0
-    return Said(unit.content, unit.source, hit.speaker, hit.time or time, order, len(hit.why.terms), summary)
+    return Said(unit.content, unit.source, hit.speaker, hit.time or time, order, hit.why.terms, summary)
 
 
 def long_term_source(runtime: Runtime, query: Query) -> Flow[LongTermSource]:

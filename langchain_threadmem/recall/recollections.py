@@ -70,7 +70,7 @@ def said_in(hit: Hit[int], found: Found) -> Said:
         hit.speaker,
         hit.time,
         hit.key,
-        len(hit.why.terms),
+        hit.why.terms,
         summary,
         (found.recollection.conversation_id, opening, summary),
     )
@@ -82,7 +82,7 @@ def recollections(runtime: Runtime, pairs: Pairs, depth: int) -> Flow[list[Recol
     More ancestors are read if the thread would begin with a tool result.
     """
     if not depth:
-        return [replace(found.recollection, score=hit.score) for hit, found in pairs]
+        return [_scored(found.recollection, hit.score) for hit, found in pairs]
     rows_of = yield from threads_of(pairs, depth)
     decoded = iter(nodes_of([row for rows in rows_of.values() for row in rows], runtime.parts.read))
     thread_of = {key: tuple(islice(decoded, len(rows))) for key, rows in rows_of.items()}
@@ -94,6 +94,10 @@ def recollections(runtime: Runtime, pairs: Pairs, depth: int) -> Flow[list[Recol
         )
         for hit, found in pairs
     ]
+
+
+def _scored(hit: Recollection, score: float) -> Recollection:
+    return hit if hit.score == score else replace(hit, score=score)
 
 
 def answers_to(

@@ -14,7 +14,7 @@ NDCG@10 of LoCoMo and BEAM stay the same (`benchmarks/versions.py`).
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple, TypeVar
 
@@ -66,7 +66,7 @@ class Said(NamedTuple):
         speaker: The name of the speaker in lower case; empty if there is none.
         time: The time of the message, in seconds since 1970.
         order: A number that orders texts of the same time.
-        matches: The number of words that it shares with the query.
+        shared: The words that it shares with the query, without the names of people.
         summary: What identifies a summary, whose text may equal that of a summary of other messages; `None`
             for any other text.
         turn: What identifies the turn of a message; `None` for another text.
@@ -77,7 +77,7 @@ class Said(NamedTuple):
     speaker: str
     time: float
     order: int = 0
-    matches: int = 0
+    shared: Collection[str] = ()
     summary: Hashable = None
     turn: Hashable = None
 
@@ -138,14 +138,18 @@ class Sought(NamedTuple):
         change = self.language.change_expression
         return change is not None and bool(change.search(text))
 
+    def may_state(self, said: Said) -> bool:
+        """Whether a text may be a statement about the query."""
+        return bool(said.shared) and len(said.text) <= LONGEST and not is_question(said.text)
+
     def compares(self, newer: Said, older: Said) -> bool:
         """Whether a text may be a newer statement than another; the others are not split into terms."""
         return (
-            newer.matches > 0
             # The names of people are no words that are shared.
-            and 2 * older.matches >= len(self.terms) - 1
+            2 * len(older.shared) >= len(self.terms) - 1
             and newer.speaker == older.speaker
             and newer.is_newer(older)
+            and (set(older.shared) <= set(newer.shared) or self._changes(newer.text.lower()))
         )
 
     def updates(self, newer: Statement, older: Statement) -> bool:
@@ -207,6 +211,9 @@ def newest_first(results: Sequence[T], said: Sequence[Said], sought: Sought) -> 
     Returns:
         Each result with the result whose place it takes, which is the result itself if it is not moved.
     """
+    stating = [n for n, one in enumerate(said) if sought.may_state(one)]
+    if len(stating) < 2:
+        return [(result, result) for result in results]
     statements: dict[int, Statement | None] = {}
 
     def statement(n: int) -> Statement | None:
@@ -221,11 +228,14 @@ def newest_first(results: Sequence[T], said: Sequence[Said], sought: Sought) -> 
         return before is not None and after is not None and sought.updates(after, before)
 
     ordered: list[tuple[T, T]] = []
-    rest = list(range(len(results)))
+    rest, possible = list(range(len(results))), frozenset(stating)
     while rest:
         best = rest.pop(0)
-        newer = [n for n in rest[:LOOKED_AHEAD] if updates(n, best)]
+        newer = (
+            [n for n in rest[:LOOKED_AHEAD] if n in possible and updates(n, best)] if best in possible else []
+        )
         newer.sort(key=lambda n: (said[n].time, said[n].order), reverse=True)
         ordered += [(results[n], results[best]) for n in (*newer, best)]
-        rest = [n for n in rest if n not in newer]
+        if newer:
+            rest = [n for n in rest if n not in newer]
     return ordered
