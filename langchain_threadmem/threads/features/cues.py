@@ -170,6 +170,19 @@ def leaning(message: str, phrases: Phrases) -> float:
     return 0.75 if new <= MOST_NEW and (points or ((asks or forms) and refers)) else 0.0
 
 
+def announces(message: str, phrases: Phrases) -> bool:
+    """Whether a message announces another subject and then names it.
+
+    Example:
+        >>> from langchain_threadmem.threads.features.phrases import phrases_in
+        >>> said = "New topic: is rye sour?", "Ok, something else: is rye sour?", "Something else, please"
+        >>> [announces(message, phrases_in("en")) for message in said]
+        [True, True, False]
+    """
+    found = phrases.announcing.match(_read(message, phrases)[0])
+    return found is not None and len(_WORD.findall(message[found.end() - 1 :])) > (1 if phrases.spaces else 0)
+
+
 _PHRASES_OF_QUESTIONS = {
     "asks_closed": "closed",
     "asks_choice": "disjunctions",

@@ -17,6 +17,7 @@ from importlib.resources import files
 from typing import Any, Final, NamedTuple
 
 _PLAIN_WORD = re.compile(r"\w+")
+_DIVISION = r"[:.,;!\u2013\u2014\u3001\u3002\uff0c\uff1a\u060c-]"
 
 
 class WordsWithoutSubject(NamedTuple):
@@ -85,6 +86,7 @@ class Phrases:
         edits: Words that ask for another form, an explanation or a continuation of an answer. A star stands
             for any ending.
         forms: Words for what an answer can become, such as "email".
+        announcements: Beginnings of a message that announce another subject ("new topic: ...").
     """
 
     name: str = ""
@@ -125,6 +127,7 @@ class Phrases:
     pointers: tuple[str, ...] = ()
     edits: tuple[str, ...] = ()
     forms: tuple[str, ...] = ()
+    announcements: tuple[str, ...] = ()
 
     @cached_property
     def vocabulary(self) -> frozenset[str]:
@@ -150,11 +153,18 @@ class Phrases:
         )
 
     @cached_property
+    def announcing(self) -> re.Pattern[str]:
+        """A pattern for an announcement, the punctuation after it, and the beginning of what follows."""
+        every = sorted(self.announcements, key=len, reverse=True)
+        before = r"^\W*(?:\w{1,8}[\s,]+)?" if self.spaces else r"^\W*"
+        return re.compile(rf"{before}(?:{'|'.join(map(re.escape, every)) or '(?!)'})\s*{_DIVISION}+\W*\w")
+
+    @cached_property
     def patterns(self) -> Mapping[str, tuple[frozenset[str], frozenset[str] | None, re.Pattern[str]]]:
         """For each cue: its single words that match anywhere, the first words of its other phrases, and a
         pattern for these phrases. Without spaces there are no words, and `None` for the first words.
         """
-        return {cue: self._pattern(cue) for cue in _CUES if cue not in ("edits", "forms")}
+        return {cue: self._pattern(cue) for cue in _CUES if cue not in ("edits", "forms", "announcements")}
 
     def _pattern(self, cue: str) -> tuple[frozenset[str], frozenset[str] | None, re.Pattern[str]]:
         phrases, anywhere = (
@@ -206,7 +216,7 @@ _AT_THE_START = frozenset(
 _QUESTIONS = frozenset(["asking", "closed"])
 AFFIXES: Final = ("endings", "prefixes")
 """The lists that are not phrases of a cue."""
-_ABOUT_ANSWERS: Final = ("pointers", "edits", "forms")
+_ABOUT_ANSWERS: Final = ("pointers", "edits", "forms", "announcements")
 """The lists that do not identify a language."""
 _CUES = tuple(
     field.name for field in fields(Phrases) if isinstance(field.default, tuple) and field.name not in AFFIXES

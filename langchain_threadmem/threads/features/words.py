@@ -20,6 +20,7 @@ from langchain_threadmem.common.cache import LruCache
 from langchain_threadmem.threads.features.cues import (
     END_CUES,
     MESSAGE_CUES,
+    announces,
     end_cues,
     leaning,
     message_cues,
@@ -165,6 +166,11 @@ class MessageFeatures:
     def leaning(self) -> float:
         """The result of `cues.leaning`."""
         return leaning(self.text, self.phrases)
+
+    @cached_property
+    def announces(self) -> bool:
+        """The result of `cues.announces`."""
+        return announces(self.text, self.phrases)
 
 
 @dataclass(frozen=True, slots=True)
