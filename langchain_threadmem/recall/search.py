@@ -9,7 +9,7 @@ comes before the older one (`recall.versions`).
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from langchain_threadmem.engine.flow import Flow
 from langchain_threadmem.filters.conditions import Condition
@@ -126,19 +126,36 @@ def search(
             if hit.key not in excluded and is_within(hit.why.similarity, within)
         ]
         hits.sort(key=lambda hit: -hit.score)
-        results = yield from _read(source, hits, wanted, condition, known, values)
+        results, read = yield from _read(source, hits, most, condition, known, values)
         if len(results) >= most or candidates.complete:
             break
         growth *= GROWTH
     if sought is None:
         return [(hit, value) for hit, value, _ in results[:most]]
+    last = [result.said for result in results[-LOOKED_AHEAD:]]
+    newer = [hit for hit in hits[read : read + LOOKED_AHEAD] if _may_update(hit, last, sought)]
+    if newer:
+        known_wordings = {result.said.wording for result in results}
+        further, _ = yield from _read(source, newer, len(newer), condition, known, values)
+        results += [result for result in further if result.said.wording not in known_wordings]
     ordered = newest_first(results, [result.said for result in results], sought)
     found = [result._replace(hit=result.hit._replace(score=place.hit.score)) for result, place in ordered]
     standing: list[_Result[K, T]] = []
     if candidates.standing and most >= LEAST:
         fitting = sorted(candidates.standing, key=lambda hit: -hit.why.likeness)
-        standing = yield from _read(source, fitting, 1, condition, known, values)
+        standing = (yield from _read(source, fitting, 1, condition, known, values))[0][:1]
     return [(hit, value) for hit, value, _ in _with_standing(found, standing, most)[:most]]
+
+
+def _may_update(hit: Hit[Any], older: Sequence[Said], sought: Sought) -> bool:
+    """Whether a hit, which is not read yet, may be a newer statement of a thing than one of several texts."""
+    return bool(hit.why.terms) and any(
+        sought.may_state(said)
+        and sought.covers(said)
+        and hit.speaker == said.speaker
+        and hit.time >= said.time
+        for said in older
+    )
 
 
 def _with_standing(
@@ -177,8 +194,10 @@ def _read(
     condition: Condition | None,
     known: Callable[[T], bool] | None,
     values: dict[K, T],
-) -> Flow[list[_Result[K, T]]]:
-    """The first `most` different texts of hits that exist and meet a condition, read in batches.
+) -> Flow[tuple[list[_Result[K, T]], int]]:
+    """The first `most` different texts of hits that exist and meet a condition, or a few more.
+
+    The second value is the number of hits that were read.
 
     Args:
         source: The source.
@@ -207,7 +226,7 @@ def _read(
             elif result.said.is_newer(results[place].said):
                 results[place] = result._replace(hit=hit._replace(score=results[place].hit.score))
         start, size = start + size, 2 * size
-    return results[:most]
+    return results[: most + LOOKED_AHEAD], min(start, len(hits))
 
 
 def is_within(cosine: float | None, within: Range) -> bool:

@@ -142,11 +142,15 @@ class Sought(NamedTuple):
         """Whether a text may be a statement about the query."""
         return bool(said.shared) and len(said.text) <= LONGEST and not is_question(said.text)
 
+    def covers(self, said: Said) -> bool:
+        """Whether a text contains about half of the terms, or more."""
+        # The names of people are no words that are shared.
+        return 2 * len(said.shared) >= len(self.terms) - 1
+
     def compares(self, newer: Said, older: Said) -> bool:
         """Whether a text may be a newer statement than another; the others are not split into terms."""
         return (
-            # The names of people are no words that are shared.
-            2 * len(older.shared) >= len(self.terms) - 1
+            self.covers(older)
             and newer.speaker == older.speaker
             and newer.is_newer(older)
             and (set(older.shared) <= set(newer.shared) or self._changes(newer.text.lower()))
