@@ -28,9 +28,9 @@ from langchain_threadmem.index import embed
 from langchain_threadmem.messages.convert import MessageInput
 from langchain_threadmem.messages.ids import name_of
 from langchain_threadmem.messages.windows import Window, bound, check_window
-from langchain_threadmem.recall import instructions
 from langchain_threadmem.recall import verbs as recall_verbs
-from langchain_threadmem.recall.instructions import Instruction
+from langchain_threadmem.recall.instructions import standing
+from langchain_threadmem.recall.instructions.standing import Instruction
 from langchain_threadmem.recall.options import Conditions, RecallOptions, check_context_depth
 from langchain_threadmem.recall.results import Recollection
 from langchain_threadmem.removal import forget, reset
@@ -1038,10 +1038,9 @@ class ChatMemory:
         """The standing instructions and preferences that people have stated, oldest first.
 
         "Always answer in French", "call me Ada" and "I prefer short answers" are instructions, "I prefer
-        window seats" is a preference; phrases of 14 languages are known (`messages.instructions`). A later
-        message takes an instruction back ("you don't have to answer in French anymore"), and so does
-        `revoke_instruction`. `recall` with at least four results includes the instructions that fit the query
-        best, as the last of the first ten results if they fit no better.
+        window seats" is a preference; phrases of 14 languages are known. A later message takes an instruction
+        back ("you don't have to answer in French anymore"), and so does `revoke_instruction`. `recall` with
+        at least four results includes the instruction that fits the query best, in the first ten turns.
 
         Among all conversations of the owner, the newest 400 messages with words of instructions are read.
 
@@ -1062,7 +1061,7 @@ class ChatMemory:
         """
         if scope == "owner":
             self._check_run(None)
-        return instructions.of_conversation(self._conversation, scope)
+        return standing.of_conversation(self._conversation, scope)
 
     ainstructions = averb(instructions)
 

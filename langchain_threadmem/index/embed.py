@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from langchain_threadmem.common.inputs import Progress
+from langchain_threadmem.engine.bare_texts import BareTexts, BareTextsOfTrees
 from langchain_threadmem.engine.flow import Call, Flow, Sql, run
 from langchain_threadmem.engine.runtime import Component, Runtime, TreeCache
 from langchain_threadmem.index import vectors as embeddings
@@ -37,7 +38,7 @@ from langchain_threadmem.tree.node import ConversationNode
 from langchain_threadmem.tree.nodes import EVERYTHING
 from langchain_threadmem.tree.rows import is_recallable, nodes_of
 from langchain_threadmem.units import memory
-from langchain_threadmem.units.bare_texts import BareTexts, BareTextsOfTrees
+from langchain_threadmem.engine.bare_texts import BareTexts, BareTextsOfTrees
 from langchain_threadmem.units.queries import read_units
 
 VECTORS_AT_ONCE = 256

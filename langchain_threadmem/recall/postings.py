@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from langchain_threadmem.common import forking
 from langchain_threadmem.index.documents import CODE, LEAD, Record, lines_of, unpack
 from langchain_threadmem.index.language import split
-from langchain_threadmem.messages.instructions import marks
+from langchain_threadmem.recall.instructions.directives import marks
 
 REACH = 8
 """The number of messages before and after a message that form its neighbourhood."""

@@ -29,7 +29,7 @@ from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.recall import candidates
 from langchain_threadmem.recall.candidates import Suggestions, by_words, nearest, nearest_of
 from langchain_threadmem.recall.conversation_index import postings_of, summary_index_of
-from langchain_threadmem.recall.instructions import keys_in, keys_of_owner
+from langchain_threadmem.recall.instructions.standing import keys_in, keys_of_owner
 from langchain_threadmem.recall.options import RecallOptions
 from langchain_threadmem.recall.postings import Figures, Floats, Postings
 from langchain_threadmem.recall.question import Question, question_of

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from langchain_core.messages import BaseMessage
 
+from langchain_threadmem.engine.bare_texts import BareTexts
 from langchain_threadmem.engine.child_runs import call_as_run
 from langchain_threadmem.engine.embedder import Embedder
 from langchain_threadmem.engine.flow import Flow, arun, run
@@ -46,7 +47,7 @@ from langchain_threadmem.threads.model import reader
 from langchain_threadmem.threads.shortlist import NEWEST, compared_turns
 from langchain_threadmem.threads.tree_view import TreeView, as_view, bias_of, read_threads
 from langchain_threadmem.threads.turn_ends import TurnEnd
-from langchain_threadmem.units.bare_texts import BareTexts
+from langchain_threadmem.engine.bare_texts import BareTexts
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings

@@ -70,7 +70,7 @@ from langchain_threadmem.integrations.tools import (
     recall_tool,
     remember_tool,
 )
-from langchain_threadmem.recall.instructions import Instruction
+from langchain_threadmem.recall.instructions.standing import Instruction
 from langchain_threadmem.removal.erase import Receipt, Scrubbed
 from langchain_threadmem.removal.forget import Forgotten
 from langchain_threadmem.removal.scores import decay

@@ -10,7 +10,7 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
 from langchain_threadmem import ChatMemory, MemorySystem, ThreadMemSaver
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.messages.instructions import directives_in
+from langchain_threadmem.recall.instructions.directives import directives_in
 
 INSTRUCTIONS = [
     "Always answer in French.",

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from langchain_core.messages import BaseMessage
 
+from langchain_threadmem.engine.bare_texts import BareTexts, BareTextsOfTrees
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import SelectionError
@@ -16,7 +17,7 @@ from langchain_threadmem.threads.tree_view import TreeView
 from langchain_threadmem.threads.turn_ends import TurnEnd
 from langchain_threadmem.tree import nodes
 from langchain_threadmem.tree.rows import nodes_of
-from langchain_threadmem.units.bare_texts import BareTexts, BareTextsOfTrees
+from langchain_threadmem.engine.bare_texts import BareTexts, BareTextsOfTrees
 
 TextOf = Callable[[BaseMessage], str]
 

@@ -11,6 +11,7 @@ from langchain_core.messages import BaseMessage
 
 from langchain_threadmem.common.inputs import Progress
 from langchain_threadmem.engine import telemetry
+from langchain_threadmem.engine.bare_texts import BareTexts, BareTextsOfTrees
 from langchain_threadmem.engine.flow import Call, Flow, Sql
 from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import InputError, InvalidGraphStateError, NodeNotFoundError
@@ -33,7 +34,7 @@ from langchain_threadmem.tree.conversation import Conversation
 from langchain_threadmem.tree.graph import parents_first
 from langchain_threadmem.tree.node import BY_HAND, KEPT_BY_HAND, ConversationNode, Placement
 from langchain_threadmem.tree.trees import TreeEpoch
-from langchain_threadmem.units.bare_texts import BareTexts, BareTextsOfTrees
+from langchain_threadmem.engine.bare_texts import BareTexts, BareTextsOfTrees
 
 SORTED = "sorted: "
 """The beginning of the reason of a message that `sort` has moved."""

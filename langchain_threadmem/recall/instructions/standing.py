@@ -1,8 +1,8 @@
 """Standing instructions of a memory: what people have asked for from now on, and have not taken back.
 
-No table contains them: they are messages, which `messages.instructions` recognises. So an instruction is
-edited, exported and erased with its message, and a message that is forgotten is no instruction any more. A
-recall includes those that fit the query best (`recall.search`).
+No table contains them: they are messages, recognised by `directives`. So an instruction is edited, exported
+and erased with its message, and a message that is forgotten is no instruction any more. A recall includes the
+instruction that fits the query best (`recall.search`).
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.index.language import Language
 from langchain_threadmem.index.unindexed import Unindexed
 from langchain_threadmem.messages.codec import text_of
-from langchain_threadmem.messages.instructions import SEARCHED, Kind, directives_in, revokes_all
 from langchain_threadmem.recall.conversation_index import postings_of
+from langchain_threadmem.recall.instructions.directives import SEARCHED, Kind, directives_in, revokes_all
 from langchain_threadmem.recall.postings import Postings
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import nodes
