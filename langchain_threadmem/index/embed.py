@@ -38,7 +38,6 @@ from langchain_threadmem.tree.node import ConversationNode
 from langchain_threadmem.tree.nodes import EVERYTHING
 from langchain_threadmem.tree.rows import is_recallable, nodes_of
 from langchain_threadmem.units import memory
-from langchain_threadmem.engine.bare_texts import BareTexts, BareTextsOfTrees
 from langchain_threadmem.units.queries import read_units
 
 VECTORS_AT_ONCE = 256

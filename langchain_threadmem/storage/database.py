@@ -10,7 +10,7 @@ from langchain_threadmem.errors import InputError
 from langchain_threadmem.storage.postgres import PostgresDatabase
 from langchain_threadmem.storage.sqlite import SqliteDatabase
 from langchain_threadmem.storage.transaction import Database
-from langchain_threadmem.storage.urls import parse_url, with_pool
+from langchain_threadmem.storage.urls import parse_url, with_options
 
 
 def open_database(
@@ -55,7 +55,9 @@ def unopened(
     Args:
         url: `sqlite:///file.db`, a path to an SQLite file, `postgresql://user@host/name`, or
             `None` (`sqlite://`) for a database in memory. For SQLite, `?synchronous=FULL` waits for the disk;
-            for PostgreSQL, `?pool_size=20&max_overflow=0` limits the number of connections.
+            for PostgreSQL, `?pool_size=20&max_overflow=0` limits the number of connections, and
+            `?prepared_statements=false` (or `true`) decides whether connections prepare statements, which is
+            otherwise found out.
         pool_size: The number of connections to PostgreSQL that stay open; overrides the URL.
         max_overflow: The maximum number of additional connections; overrides the URL.
         read_only: Whether to allow reads only; opening then refuses a database that does not exist or is not
@@ -67,8 +69,8 @@ def unopened(
     location = parse_url(url)
     pool = {"pool_size": pool_size, "max_overflow": max_overflow}
     if isinstance(location, URL):
-        server, sizes = with_pool(location, pool)
-        return PostgresDatabase(server, read_only=read_only, **sizes)
+        server, options = with_options(location, pool)
+        return PostgresDatabase(server, read_only=read_only, **options)
     for name, value in pool.items():
         if value is not None:
             raise InputError(f"{name}={value!r} is for PostgreSQL, but {str(url)!r} is SQLite; leave it out")

@@ -88,20 +88,24 @@ def check(conn: Conn, name: str) -> None:
         )
 
 
-def is_newest(conn: Conn) -> bool:
-    """Whether a database has the tables of the newest schema.
+def is_newest(version: int | None) -> bool:
+    """Whether the number of the newest migration of a database is that of this package.
 
     Raises:
         NewerDatabaseError: A newer version of this package wrote the database.
+        PersistenceError: The schema of the database is before the first migration.
     """
-    tables = [row[0] for row in conn.all(_TABLES)]
-    return schema.migration.name in tables and _version(conn) == MIGRATIONS[-1].number
+    return _supported(version) == MIGRATIONS[-1].number
 
 
 def _version(conn: Conn) -> int:
     """The schema of a database; 0 for an empty database."""
     row = conn.one(_LATEST)
-    version = int(row[0] or 0) if row else 0
+    return _supported(row[0] if row else None)
+
+
+def _supported(version: int | None) -> int:
+    version = int(version or 0)
     oldest, newest = MIGRATIONS[0].number, MIGRATIONS[-1].number
     if 0 < version < oldest:
         raise PersistenceError(

@@ -4,6 +4,11 @@ A transaction is a pipeline: a statement without rows is sent together with the 
 transaction takes one round trip per query. The first statement of a write locks the row of its tree
 (`SELECT ... FOR UPDATE`), so writes to one conversation wait for each other, and writes to different
 conversations do not.
+
+Nothing outlives a transaction on its connection except prepared statements: locks, settings and the owner of
+row-level security belong to the transaction. A pooler such as PgBouncer, which gives each transaction any
+connection to the server, therefore serves all calls if no statement is prepared. The first statement finds
+out whether a pooler answers: the server's process is then not the process that the connection names.
 """
 
 from __future__ import annotations
@@ -13,7 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from sqlalchemy.dialects.postgresql.psycopg import dialect as psycopg_dialect
 from sqlalchemy.engine import URL
@@ -25,7 +30,7 @@ from langchain_threadmem.common import forking
 from langchain_threadmem.errors import InputError, PersistenceError, StorageBusyError
 from langchain_threadmem.storage import schema
 from langchain_threadmem.storage.migrations import check, is_newest, migrate
-from langchain_threadmem.storage.statements import Conn, Query, Statement, refused
+from langchain_threadmem.storage.statements import Conn, Query, refused
 from langchain_threadmem.storage.threaded import Threaded
 from langchain_threadmem.storage.transaction import T, Transaction, not_nested
 
@@ -41,11 +46,22 @@ IDLE_SECONDS = 1.0
 """A connection that was idle for longer is tested before its use."""
 DEADLOCK_ATTEMPTS = 5
 """The maximum number of attempts at a write; of two writes in a deadlock the server rolls back one."""
-_IS_RESTRICTED = Statement.of(
-    sqlite="SELECT 0",
-    postgresql="SELECT (relkind = 'v' OR row_security_active(oid))::int FROM pg_class "
-    f"WHERE oid = '{schema.tree.name}'::regclass",
+PREPARE_AFTER = 5
+"""A connection prepares a statement at its next execution after so many."""
+_STATE = (
+    f"SELECT pg_backend_pid(), (SELECT max(number) FROM {schema.migration.name}), relkind = 'v' OR "
+    f"row_security_active(oid) FROM pg_class WHERE oid = '{schema.tree.name}'::regclass"
 )
+"""The process of the server, the number of the newest migration, and whether policies restrict the role."""
+_NO_SERVER = "query_wait_timeout"
+"""The error of PgBouncer if a transaction waited too long for a connection to the server."""
+
+
+class _State(NamedTuple):
+    """What a database says when it is opened."""
+
+    version: int | None
+    restricted: bool
 
 
 class PostgresDatabase(Threaded, forking.Forkable):
@@ -58,6 +74,8 @@ class PostgresDatabase(Threaded, forking.Forkable):
         url: A SQLAlchemy URL.
         pool_size: The number of connections that stay open.
         max_overflow: The maximum number of additional connections.
+        prepared_statements: Whether connections prepare frequent statements; by default unless a pooler is
+            found.
         read_only: Whether to allow reads only.
     """
 
@@ -70,10 +88,12 @@ class PostgresDatabase(Threaded, forking.Forkable):
         pool_size: int = POOL_SIZE,
         max_overflow: int = MAX_OVERFLOW,
         *,
+        prepared_statements: bool | None = None,
         read_only: bool = False,
     ) -> None:
         super().__init__(WRITER_THREADS)
         self._url = url
+        self._prepares = prepared_statements
         self._read_only = read_only
         self._connections = QueuePool(
             self._connect,
@@ -102,15 +122,6 @@ class PostgresDatabase(Threaded, forking.Forkable):
 
     def _set_up(self) -> bool:
         """Create or migrate the tables; returns whether row-level security restricts transactions."""
-
-        def setup(conn: Conn) -> bool:
-            if self._read_only:
-                check(conn, self._name)
-            elif not is_newest(conn):  # A role that may use the tables may be unable to create them.
-                conn.script(f"SELECT pg_advisory_xact_lock({_MIGRATION_LOCK})")
-                migrate(conn, time.time())
-            return bool(conn.all(_IS_RESTRICTED)[0][0])
-
         try:
             import psycopg
         except ImportError as error:
@@ -119,7 +130,12 @@ class PostgresDatabase(Threaded, forking.Forkable):
                 'install it with pip install "langchain-threadmem[postgres]"'
             ) from error
         try:
-            return self._write(setup)
+            state = self._state()
+            if state is None or not is_newest(state.version):  # A role may be unable to create the tables.
+                self._write(self._create)
+                state = self._state()
+            assert state is not None  # The tables exist now.
+            return state.restricted
         except BaseException as error:
             self._connections.dispose()
             if isinstance(error.__cause__, psycopg.errors.InsufficientPrivilege):
@@ -128,6 +144,27 @@ class PostgresDatabase(Threaded, forking.Forkable):
                     "`threadmem secure`"
                 ) from error
             raise
+
+    def _create(self, conn: Conn) -> None:
+        if self._read_only:
+            check(conn, self._name)
+        else:
+            conn.script(f"SELECT pg_advisory_xact_lock({_MIGRATION_LOCK})")
+            migrate(conn, time.time())
+
+    def _state(self) -> _State | None:
+        """The state of the tables; `None` if there are none. The first call looks for a pooler."""
+        import psycopg
+
+        with self._typed_errors(), self._connection() as connection:
+            try:
+                process, *state = connection.execute(_STATE).fetchall()[0]
+            except psycopg.errors.UndefinedTable:
+                return None
+            if self._prepares is None:
+                self._prepares = process == connection.info.backend_pid
+            connection.prepare_threshold = self._prepare_threshold
+            return _State(*state)
 
     def after_fork(self, *, child: bool) -> None:
         """In a child, drop threads and connections without closing the connections of the parent."""
@@ -166,23 +203,37 @@ class PostgresDatabase(Threaded, forking.Forkable):
     def _transact(self, begin: str, transaction: Transaction[T]) -> T:
         import psycopg
 
+        with self._typed_errors(), self._connection() as connection:
+            try:
+                with connection.pipeline():
+                    conn = PipelinedConn(connection)
+                    conn.restricted = bool(self.row_security)
+                    conn.script(begin)
+                    result = transaction(conn)
+                    conn.script("COMMIT")
+            except BaseException:
+                with suppress(psycopg.Error):
+                    connection.rollback()
+                raise
+        return result
+
+    @contextmanager
+    def _typed_errors(self) -> Iterator[None]:
+        """Raise errors of the driver as errors of this package."""
+        import psycopg
+
         try:
-            with self._connection() as connection:
-                try:
-                    with connection.pipeline():
-                        conn = PipelinedConn(connection)
-                        conn.restricted = bool(self.row_security)
-                        conn.script(begin)
-                        result = transaction(conn)
-                        conn.script("COMMIT")
-                except BaseException:
-                    with suppress(psycopg.Error):
-                        connection.rollback()
-                    raise
-            return result
+            yield
         except psycopg.errors.ProgramLimitExceeded as error:
             raise InputError(
                 f"{self._name}: a name or an id is too long for an index ({error}); shorten it"
+            ) from error
+        except psycopg.errors.ProtocolViolation as error:
+            if _NO_SERVER not in str(error):
+                raise PersistenceError(f"{self._name}: {error}") from error
+            raise StorageBusyError(
+                f"{self._name}: the pooler found no free connection to the server ({error}), so nothing was "
+                "written; try again, or allow the pooler more connections"
             ) from error
         except psycopg.Error as error:
             raise PersistenceError(f"{self._name}: {error}") from error
@@ -223,7 +274,12 @@ class PostgresDatabase(Threaded, forking.Forkable):
         import psycopg
 
         arguments, options = psycopg_dialect().create_connect_args(self._url)  # type: ignore[no-untyped-call]
-        return cast("DBAPIConnection", psycopg.connect(*arguments, **options, autocommit=True))
+        options |= {"autocommit": True, "prepare_threshold": self._prepare_threshold}
+        return cast("DBAPIConnection", psycopg.connect(*arguments, **options))
+
+    @property
+    def _prepare_threshold(self) -> int | None:
+        return PREPARE_AFTER if self._prepares else None
 
     def _checked_out(self) -> PoolProxiedConnection:
         import psycopg

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TypedDict, cast
 
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
@@ -14,17 +15,34 @@ from langchain_threadmem.errors import InputError
 _FORMS = "sqlite:///memory.db or postgresql://user@host/name"
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:|:")
 """The beginning of a URL; a single letter is a Windows drive."""
+_PREPARED = "prepared_statements"
+_SWITCH = {"true": True, "false": False}
 _PASSWORD = re.compile(r"(://[^/:@]*):.*@")
 
 
-def with_pool(url: URL, pool: Mapping[str, int | None]) -> tuple[URL, dict[str, int]]:
-    """A URL without its pool options, and the pool options of `pool` or the URL."""
-    sizes: dict[str, int] = {}
+class ServerOptions(TypedDict, total=False):
+    """The options of a PostgreSQL database that its URL may contain."""
+
+    pool_size: int
+    max_overflow: int
+    prepared_statements: bool
+
+
+def with_options(url: URL, pool: Mapping[str, int | None]) -> tuple[URL, ServerOptions]:
+    """A URL without the options of this package, and these options, of which those in `pool` come first."""
+    options: dict[str, int] = {}
     for name, minimum in (("pool_size", 1), ("max_overflow", 0)):
         value = pool[name] if pool[name] is not None else url.query.get(name)
         if value is not None:
-            sizes[name] = _number(name, value, minimum)
-    return url.difference_update_query(pool), sizes
+            options[name] = _number(name, value, minimum)
+    prepared = url.query.get(_PREPARED)
+    if prepared is not None:
+        if prepared not in _SWITCH:
+            raise InputError(
+                f"{_PREPARED}={prepared!r} is neither true nor false; without it, poolers are found out"
+            )
+        options[_PREPARED] = _SWITCH[str(prepared)]
+    return url.difference_update_query([*pool, _PREPARED]), cast("ServerOptions", options)
 
 
 def _number(name: str, value: object, minimum: int) -> int:

@@ -47,7 +47,6 @@ from langchain_threadmem.threads.model import reader
 from langchain_threadmem.threads.shortlist import NEWEST, compared_turns
 from langchain_threadmem.threads.tree_view import TreeView, as_view, bias_of, read_threads
 from langchain_threadmem.threads.turn_ends import TurnEnd
-from langchain_threadmem.engine.bare_texts import BareTexts
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings

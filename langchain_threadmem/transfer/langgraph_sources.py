@@ -175,7 +175,7 @@ def _open_postgres(url: URL, serde: JsonPlusSerializer) -> Iterator[Origin]:
         raise _missing_package("langgraph-checkpoint-postgres") from error
     dsn = url.set(drivername="postgresql").render_as_string(hide_password=False)
     try:
-        with psycopg.connect(dsn, prepare_threshold=0) as conn:
+        with psycopg.connect(dsn, prepare_threshold=None) as conn:
             conn.read_only = True
             conn.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             conn.execute("SELECT 1 FROM checkpoints LIMIT 1")

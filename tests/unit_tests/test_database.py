@@ -226,7 +226,7 @@ def test_a_database_that_cannot_be_set_up_leaves_nothing_open(
 
     for place in (sqlite, postgres):
         monkeypatch.setattr(place, "migrate", refuse)
-    monkeypatch.setattr(postgres, "is_newest", lambda conn: False)
+    monkeypatch.setattr(postgres, "is_newest", lambda version: False)
     with pytest.raises(NewerDatabaseError):
         open_database(url)
     assert left_open() == []

@@ -17,7 +17,6 @@ from langchain_threadmem.threads.tree_view import TreeView
 from langchain_threadmem.threads.turn_ends import TurnEnd
 from langchain_threadmem.tree import nodes
 from langchain_threadmem.tree.rows import nodes_of
-from langchain_threadmem.engine.bare_texts import BareTexts, BareTextsOfTrees
 
 TextOf = Callable[[BaseMessage], str]
 

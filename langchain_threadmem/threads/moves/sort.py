@@ -34,7 +34,6 @@ from langchain_threadmem.tree.conversation import Conversation
 from langchain_threadmem.tree.graph import parents_first
 from langchain_threadmem.tree.node import BY_HAND, KEPT_BY_HAND, ConversationNode, Placement
 from langchain_threadmem.tree.trees import TreeEpoch
-from langchain_threadmem.engine.bare_texts import BareTexts, BareTextsOfTrees
 
 SORTED = "sorted: "
 """The beginning of the reason of a message that `sort` has moved."""
