@@ -838,7 +838,8 @@ class ChatMemory:
     def list_threads(self, *, limit: int = 50, cursor: str | None = None) -> Flow[Page[ThreadInfo]]:
         """The threads of the conversation, the thread that was used last first.
 
-        Reads every message without its text: about 30 ms at 10,000 messages.
+        The first call reads every message without its text: about 50 ms at 10,000 messages. Later calls read
+        the new messages, and all messages again after one was edited, moved or removed.
 
         Args:
             limit: Maximum number of threads.

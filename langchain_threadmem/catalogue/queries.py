@@ -15,6 +15,7 @@ from langchain_threadmem.storage import encryption_keys, node_keys
 from langchain_threadmem.storage.encryption import Seal
 from langchain_threadmem.storage.schema import SUMMARIES, State, digest, node, profile, tree
 from langchain_threadmem.storage.statements import ONE, ZERO, Conn, Statement, insert_of, within
+from langchain_threadmem.tree import nodes
 from langchain_threadmem.tree.nodes import STORED
 from langchain_threadmem.tree.trees import is_newest, newest, time_of_use
 
@@ -96,14 +97,19 @@ _ROWS = Statement(
     .where(within(tree.c.id, "trees")),
     "trees",
 )
+_outline = [*node.c["key", "seq", "parent"], *node.c["role", "state", "created", "superseded_by"]]
 _OUTLINE = Statement(
-    node_keys.keys_of(bindparam("tree"))
-    .with_only_columns(
-        *node.c["key", "seq", "parent"],
-        *node.c["role", "state", "created", "superseded_by"],
-    )
-    .where(STORED),
+    node_keys.keys_of(bindparam("tree")).with_only_columns(*_outline).where(STORED),
     "tree",
+)
+_OUTLINE_SINCE = Statement(
+    node_keys.after(select(*_outline).where(STORED), bindparam("tree"), bindparam("seq")), "tree", "seq"
+)
+_OUTLINE_OF_SPAN = Statement(
+    select(*_outline)
+    .where(node.c.key.between(bindparam("first"), bindparam("last")), STORED)
+    .order_by(node.c.key),
+    *("first", "last"),
 )
 _VERSIONS = Statement(
     node_keys.keys_of(bindparam("tree")).with_only_columns(*node.c["key", "seq", "message", "role", "state"]),
@@ -173,6 +179,19 @@ def _last_said(conn: Conn, tree_id: int) -> int | None:
 def outline(conn: Conn, tree_id: int) -> dict[int, Outline]:
     """The nodes of a conversation by their numbers, without purged nodes."""
     return {row[1]: row for row in conn.all(_OUTLINE, tree_id)}
+
+
+def outline_since(conn: Conn, tree_id: int, seq: int) -> list[Outline]:
+    """The nodes of a conversation with numbers above `seq`, in the order of their numbers."""
+    return conn.all(_OUTLINE_SINCE, tree_id, seq)
+
+
+def path_to(conn: Conn, tree_id: int, seq: int) -> list[Outline]:
+    """The nodes from a root to a node, root first."""
+    row = nodes.by_seq(conn, tree_id, seq)
+    assert row is not None  # the parent of a node
+    path = nodes.spans(conn, row.key)
+    return [node for span in path for node in conn.all(_OUTLINE_OF_SPAN, *span)]
 
 
 def profile_of(conn: Conn, tree_id: int) -> Profile:

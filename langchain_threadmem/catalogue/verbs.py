@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from operator import attrgetter
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, TypeVar
 
-from langchain_threadmem.catalogue import queries
-from langchain_threadmem.catalogue.queries import Outline, Profile, Row
+from langchain_threadmem.catalogue import queries, thread_list
+from langchain_threadmem.catalogue.queries import Profile, Row
+from langchain_threadmem.catalogue.thread_list import Branch, Branches, ThreadLists
 from langchain_threadmem.catalogue.titles import title_of_thread
 from langchain_threadmem.common.inputs import is_whole, time_of, zoned
 from langchain_threadmem.engine.flow import Flow, Sql
@@ -26,7 +26,6 @@ from langchain_threadmem.index.unindexed import Unindexed
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.messages.display import Displayed, table
 from langchain_threadmem.messages.ids import is_key, name_of, plain_text
-from langchain_threadmem.messages.roles import SPOKEN
 from langchain_threadmem.messages.text import one_line, plural
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn
@@ -36,6 +35,7 @@ from langchain_threadmem.tree.navigate import MessageRef
 from langchain_threadmem.tree.node import ConversationNode, MessageSummary, Placement
 from langchain_threadmem.tree.nodes import NodeRow
 from langchain_threadmem.tree.rows import nodes_of
+from langchain_threadmem.tree.trees import NO_TREE
 from langchain_threadmem.units.queries import TITLE
 
 T = TypeVar("T")
@@ -200,20 +200,24 @@ def list_threads(
     _check_limit(limit)
     tree = yield from tree_of(conversation)
 
-    def read(conn: Conn) -> tuple[list[_Branch], list[NodeRow], dict[int, str], bool, int | None]:
-        branches = [branch for branch in _branches(queries.outline(conn, tree)) if branch.place < place]
-        page = branches[:limit]
-        keys = {key for branch in page for key in (branch.end, branch.last, branch.root, *branch.opening)}
-        keys |= {key for branch in page for key in branch.asked}
-        titles = placements.titles(conn, keys)
-        return page, nodes.by_keys(conn, keys), titles, len(branches) > limit, trees.head(conn, tree).tip
+    lists = conversation.runtime.get(ThreadLists).values
+    cached = lists.get((tree,))
 
-    branches, rows, titles, more, tip = yield from Sql(read)
+    def read(conn: Conn) -> tuple[Branches, list[Branch], bool, list[NodeRow], dict[int, str], int | None]:
+        head = trees.head(conn, tree)
+        threads = thread_list.current(conn, tree, head, cached)
+        page, more = threads.before(place, limit)
+        keys = {key for one in page for key in (one.end, one.last, *one.opening, *one.asked)}
+        return threads, page, more, nodes.by_keys(conn, keys), placements.titles(conn, keys), head.tip
+
+    current, page, more, rows, titles, tip = yield from Sql(read)
+    if tree != NO_TREE:
+        lists.put((tree,), current)
     node_of = dict(
         zip((row.key for row in rows), nodes_of(rows, conversation.runtime.parts.read), strict=True)
     )
-    threads = [_thread(branch, node_of, titles, branch.end == tip) for branch in branches]
-    return Page(threads, "{!r} {}".format(*branches[-1].place) if more else None)
+    threads = [_thread(branch, node_of, titles, branch.end == tip) for branch in page]
+    return Page(threads, "{!r} {}".format(*page[-1].place) if more else None)
 
 
 def title_of_conversation(conversation: Conversation) -> Flow[str]:
@@ -398,140 +402,8 @@ def _current(conn: Conn, tree: int, row: NodeRow) -> NodeRow:
     return row
 
 
-class _Branch(NamedTuple):
-    """A thread.
-
-    Attributes:
-        root: The key of its first node.
-        opening: The keys of its first two nodes.
-        asked: The keys of its first human messages; of a branch those after the fork.
-        end: The key of its last node.
-        last: The key of the message said last.
-        messages: The number of its messages.
-        place: Its place in the list.
-    """
-
-    root: int
-    opening: tuple[int, ...]
-    asked: tuple[int, ...]
-    end: int
-    last: int
-    messages: int
-    place: tuple[float, int]
-
-
-def _ends(outline: Mapping[int, Outline]) -> list[int]:
-    """The numbers of the last nodes of the threads; a system message alone is not a thread."""
-    continued: set[int] = set()
-    for _, _, parent, _, state, _, _ in outline.values():
-        # A live node continues superseded nodes above it too.
-        while state == State.LIVE and parent is not None and parent not in continued:
-            continued.add(parent)
-            parent = outline[parent][2]
-    return [
-        seq
-        for _, seq, _, role, state, _, _ in outline.values()
-        if state == State.LIVE and role != "system" and seq not in continued
-    ]
-
-
-def _first_places(outline: Mapping[int, Outline]) -> dict[int, int]:
-    """The numbers of the first places of moved nodes, by number; a moved node keeps its time."""
-    first: dict[int, int] = {}
-    for seq, created, by in sorted((row[1], row[5], row[6]) for row in outline.values() if row[6]):
-        if by in outline and outline[by][5] == created:
-            first[by] = first.get(seq, seq)
-    return first
-
-
-class _Path(NamedTuple):
-    """The path from a root to a node.
-
-    Attributes:
-        opening: The keys of its first two nodes.
-        asked: The keys of its first `ASKED` human messages since the root, or since it left an older path.
-        forks: Whether it left an older path at a node after which no human message has come yet.
-        messages: The number of its messages.
-        said: The message that was said last: its time, the number of its first place, its key.
-    """
-
-    opening: tuple[int, ...] = ()
-    asked: tuple[int, ...] = ()
-    forks: bool = False
-    messages: int = 0
-    said: tuple[float, int, int] = (-math.inf, 0, 0)
-
-
-_NO_PATH = _Path()
-ASKED = 2
-"""The number of human messages in which the title of a thread is searched: the first may be a greeting."""
-
-
-def _continued(path: _Path, row: Outline, number: int, *, forks: bool) -> _Path:
-    """A path with one more node.
-
-    Args:
-        path: The path above the node.
-        row: The node.
-        number: The number of its first place.
-        forks: Whether an older path continues the node above it too.
-    """
-    key, _, _, role, state, created, _ = row
-    opening, asked, forks = path.opening, path.asked, path.forks or forks
-    if len(opening) < 2:
-        opening = (*opening, key)
-    if role == "human":
-        asked = (key,) if forks else (*asked, key)[:ASKED]
-        forks = False
-    messages, said = path.messages, path.said
-    if state == State.LIVE and role in SPOKEN:
-        messages, said = messages + 1, max(said, (created, number, key))
-    return _Path(opening, asked, forks, messages, said)
-
-
-def _branches(outline: Mapping[int, Outline]) -> list[_Branch]:
-    """The threads, most recently used first; shared parts of their paths are visited once."""
-    first_place = _first_places(outline)
-    ends = _ends(outline)
-    oldest = _oldest_below(outline, ends, first_place)
-    path_of: dict[int | None, _Path] = {None: _NO_PATH}
-    branches = []
-    for end in ends:
-        unvisited: list[int] = []
-        seq: int | None = end
-        while seq is not None and seq not in path_of:
-            unvisited.append(seq)
-            seq = outline[seq][2]
-        for number in reversed(unvisited):
-            parent, place = outline[number][2], first_place.get(number, number)
-            forks = parent is not None and oldest[parent] != place
-            path_of[number] = _continued(path_of[parent], outline[number], place, forks=forks)
-        path, key, created = path_of[end], outline[end][0], outline[end][5]
-        time, last = (path.said[0], path.said[2]) if path.messages else (created, key)
-        branches.append(
-            _Branch(path.opening[0], path.opening, path.asked, key, last, path.messages, (time, end))
-        )
-    return sorted(branches, key=attrgetter("place"), reverse=True)
-
-
-def _oldest_below(
-    outline: Mapping[int, Outline], ends: Iterable[int], first_place: Mapping[int, int]
-) -> dict[int, int]:
-    """For each node that threads continue, the first place of the oldest node below it on any thread."""
-    oldest: dict[int, int] = {}
-    visited: set[int] = set()
-    for end in ends:
-        seq, parent = end, outline[end][2]
-        while seq not in visited and parent is not None:
-            visited.add(seq)
-            place = first_place.get(seq, seq)
-            oldest[parent] = min(place, oldest.get(parent, place))
-            seq, parent = parent, outline[parent][2]
-    return oldest
-
-
 def _thread(
-    branch: _Branch, node_of: Mapping[int, ConversationNode], titles: Mapping[int, str], active: bool
+    branch: Branch, node_of: Mapping[int, ConversationNode], titles: Mapping[int, str], active: bool
 ) -> ThreadInfo:
     first, end, last = (node_of[key] for key in (branch.root, branch.end, branch.last))
     return ThreadInfo(

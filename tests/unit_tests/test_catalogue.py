@@ -5,16 +5,18 @@ from __future__ import annotations
 import random
 import sqlite3
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from conftest import StreamCipher
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from langgraph.checkpoint.base import empty_checkpoint
 
-from langchain_threadmem import ChatMemory, MemorySystem
-from langchain_threadmem.errors import InputError, NodeNotFoundError, SessionNotFoundError
+from langchain_threadmem import ChatMemory, MemorySystem, ThreadMemSaver
+from langchain_threadmem.errors import InputError, NodeNotFoundError, SessionNotFoundError, ThreadMemError
 
 Wrap = Callable[[Any], Any]
 
@@ -220,6 +222,63 @@ def test_threads_are_listed_by_their_last_use(system: MemorySystem, verbs: Wrap)
     assert first.root_id == second.root_id == 1
     [last] = verbs(memory).list_threads(limit=1, cursor=verbs(memory).list_threads(limit=1).cursor)
     assert last == second
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_list_of_threads_that_follows_changes_equals_a_new_list(
+    system: MemorySystem, url: str, seed: int
+) -> None:
+    chance, chosen = random.Random(seed), [None]
+    memory = system.conversation("walk", node_selector=lambda tree, message: chosen[0])
+    saver = ThreadMemSaver(system)
+    config: Any = {"configurable": {"thread_id": "walk", "checkpoint_ns": ""}}
+    memory.append("begin", "yes")
+    for n in range(40):
+        live = [node.id for node in memory.history]
+        one, other = chance.choice(live), chance.choice([*live, None])
+        chosen[0] = other  # type: ignore[call-overload]
+        match chance.choice(["append", "append", "append", "system", "extend", "edit", "place", "graph"]):
+            case "append":
+                memory.append(f"question {n}", f"answer {n}")
+            case "system":
+                memory.append(SystemMessage(f"rule {n}"))
+            case "extend":
+                memory.extend([f"old {n}", ("ai", "so"), "on"], [at(chance.randrange(60))] * 3)
+            case "edit":
+                memory.edit(one, f"edited {n}")
+            case "place":
+                with suppress(ThreadMemError):
+                    memory.place(one, other)
+            case "graph":
+                thread = [node.message for node in memory.thread(one)]
+                values = {"messages": [HumanMessage("a notice"), *thread, HumanMessage(f"from a graph {n}")]}
+                versions: Any = {"messages": n}
+                checkpoint = empty_checkpoint() | {"channel_values": values, "channel_versions": versions}
+                saver.put(config, cast("Any", checkpoint), {}, versions)
+        if n % 2:
+            with MemorySystem(url, owner=system.owner, embeddings=False) as new:
+                assert memory.list_threads() == new.conversation("walk").list_threads()
+
+
+def test_a_page_of_threads_reads_the_nodes_alone_that_are_new(
+    system: MemorySystem, counted_rows: Callable[[], list[int]]
+) -> None:
+    chosen: list[int | None] = [None]
+    memory = system.conversation("long", node_selector=lambda tree, message: chosen[0])
+    for n in range(40):
+        memory.append(f"question {n}", f"answer {n}")
+    first = memory.list_threads(limit=3)
+    rows = counted_rows()
+    assert memory.list_threads(limit=1, cursor=first.cursor)[0].preview == "answer 36"
+    assert sum(rows) < 20
+    chosen[0] = 2  # continued by the first message, and then by another one
+    for n in (40, 41):
+        memory.append(f"question {n}", f"answer {n}")
+        rows.clear()
+        found = memory.list_threads(limit=2)
+        assert [thread.preview for thread in found] == [f"answer {n}", f"answer {39 if n == 40 else 40}"]
+        assert found[0].messages == 4
+        assert sum(rows) < 20
 
 
 def test_an_empty_conversation_has_no_threads(verbs: Wrap) -> None:
