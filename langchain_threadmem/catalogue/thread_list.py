@@ -172,7 +172,7 @@ def _extended(
     ordered, by_end = cached.ordered.copy(), cached.by_end.copy()
     for row in rows:
         _, seq, parent, role, state, _, superseded_by = row
-        if state == State.ASIDE:
+        if state == State.ASIDE or (state == State.LIVE and role == "system"):
             continue
         if state != State.LIVE or superseded_by is not None:
             return None
@@ -187,18 +187,19 @@ def _extended(
             if forked is None:
                 return None
             path = forked
-        if role != "system":
-            by_end[seq] = branch = path.branch(row)
-            insort(ordered, branch, key=_by_place)
+        by_end[seq] = branch = path.branch(row)
+        insort(ordered, branch, key=_by_place)
     return ordered, by_end
 
 
 def _forked(
     conn: Conn, tree: int, cached: Branches, by_end: Mapping[int, Branch], row: Outline
 ) -> Path | None:
-    """The path to a human message that leaves an older path; `None` if the older path ends above it."""
-    path = Path()
-    for ancestor in queries.path_to(conn, tree, row[2] or 0):
+    """The path to a human message that leaves a thread; `None` if no thread may go on above it."""
+    path, above = Path(), queries.path_to(conn, tree, row[2] or 0)
+    if above[-1][4] != State.LIVE:
+        return None
+    for ancestor in above:
         if ancestor[1] in by_end:  # Superseded nodes follow the end of a thread.
             return None
         path = path.extended(ancestor, cached.first_places.get(ancestor[1], ancestor[1]))
@@ -244,11 +245,11 @@ def _oldest_below(
 
 
 def _ends(outline: Mapping[int, Outline]) -> list[int]:
-    """The numbers of the last nodes of the threads; a system message alone is not a thread."""
+    """The numbers of the last nodes of the threads; a system message ends none and continues none."""
     continued: set[int] = set()
-    for _, _, parent, _, state, _, _ in outline.values():
-        # A live node continues superseded nodes above it too.
-        while state == State.LIVE and parent is not None and parent not in continued:
+    for _, _, parent, role, state, _, _ in outline.values():
+        # A live node continues superseded nodes and system messages above it too.
+        while state == State.LIVE and role != "system" and parent is not None and parent not in continued:
             continued.add(parent)
             parent = outline[parent][2]
     return [

@@ -208,7 +208,14 @@ def list_threads(
         threads = thread_list.current(conn, tree, head, cached)
         page, more = threads.before(place, limit)
         keys = {key for one in page for key in (one.end, one.last, *one.opening, *one.asked)}
-        return threads, page, more, nodes.by_keys(conn, keys), placements.titles(conn, keys), head.tip
+        return (
+            threads,
+            page,
+            more,
+            nodes.by_keys(conn, keys),
+            placements.titles(conn, keys),
+            _end_of(conn, tree, head),
+        )
 
     current, page, more, rows, titles, tip = yield from Sql(read)
     if tree != NO_TREE:
@@ -400,6 +407,14 @@ def _current(conn: Conn, tree: int, row: NodeRow) -> NodeRow:
             break
         row = newer
     return row
+
+
+def _end_of(conn: Conn, tree: int, head: trees.Head) -> int | None:
+    """The key of the end of the active thread, without the system messages below it."""
+    row = None if head.tip is None else nodes.by_keys(conn, [head.tip])[0]
+    while row is not None and row.role == "system" and row.parent is not None:
+        row = nodes.by_seq(conn, tree, row.parent)
+    return None if row is None else row.key
 
 
 def _thread(

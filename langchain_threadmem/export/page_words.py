@@ -27,6 +27,7 @@ STATES: Mapping[State, str] = {
     State.SUPERSEDED: "replaced",
     State.ASIDE: "aside",
     State.PURGED: "erased",
+    State.REMOVED: "erased",
 }
 """The word for the state of a message; none for a message of a thread."""
 

@@ -224,6 +224,16 @@ def test_threads_are_listed_by_their_last_use(system: MemorySystem, verbs: Wrap)
     assert last == second
 
 
+def test_a_thread_that_ends_with_a_system_message_stays_in_the_list(
+    system: MemorySystem, verbs: Callable[[ChatMemory], Any]
+) -> None:
+    memory = verbs(system.conversation("rules"))
+    memory.append("Hello", "Hi!")
+    memory.append(SystemMessage("Be brief."))
+    (thread,) = memory.list_threads()
+    assert (thread.preview, thread.messages, thread.active) == ("Hi!", 2, True)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_a_list_of_threads_that_follows_changes_equals_a_new_list(
     system: MemorySystem, url: str, seed: int

@@ -483,9 +483,9 @@ def test_page_names_the_branches_of_a_root() -> None:
     page = to_html(
         [say(1, "Bake bread?"), say(2, AIMessage("Yes."), 1), say(3, "Salt?", 2), say(4, "Rye?", 2)]
     )
-    assert "<b>Bake bread</b>" in page
-    assert "<b>Rye</b>" in page
-    assert "branch of Bake bread</small>" in page
+    assert "<b>Bake bread?</b>" in page
+    assert "<b>Rye?</b>" in page
+    assert "branch of Bake bread?</small>" in page
 
 
 def test_a_lane_is_used_again_when_its_thread_has_ended() -> None:
