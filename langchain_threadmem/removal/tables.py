@@ -126,11 +126,14 @@ _OLD_ROWS = (
     (schema.item, schema.item.c.id.in_(_old_items)),
     (schema.chat_memory, and_(_owned_lists, schema.chat_memory.c.updated < bindparam("before"))),
 )
-_TREES = Statement(
+_trees = (
     select(schema.tree.c.id, schema.tree.c.conversation)
     .where(schema.tree.c.owner == bindparam("owner"))
-    .order_by(schema.tree.c.id),
-    "owner",
+    .order_by(schema.tree.c.id)
+)
+_TREES = Statement(_trees, "owner")
+_TREES_OF_CONVERSATION = Statement(
+    _trees.where(schema.tree.c.conversation == bindparam("conversation")), "owner", "conversation"
 )
 _OWNERS = Statement(union(*(select(entry.table.c.owner) for entry in _OWNED_TABLES)))
 _DELETE_TREE = Statement(delete(schema.tree).where(schema.tree.c.id == bindparam("tree")), "tree")
@@ -138,8 +141,9 @@ _DELETE_TREE = Statement(delete(schema.tree).where(schema.tree.c.id == bindparam
 
 def trees_of(conn: Conn, owner: str, conversation: str | None) -> list[tuple[int, str]]:
     """The trees of a conversation, or of all conversations of an owner, in every scope, with their names."""
-    rows = conn.all(_TREES, owner)
-    return [(row[0], row[1]) for row in rows if conversation in (None, row[1])]
+    if conversation is None:
+        return conn.all(_TREES, owner)
+    return conn.all(_TREES_OF_CONVERSATION, owner, conversation)
 
 
 def owners(conn: Conn) -> list[str]:
