@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection
+from typing import Any
 
-from sqlalchemy import BigInteger, bindparam, delete, func, literal_column, select
+from sqlalchemy import BigInteger, and_, bindparam, case, delete, func, literal_column, or_, select, union
 
 from langchain_threadmem.index import watermarks
 from langchain_threadmem.index.removal import drop_model
@@ -13,17 +15,22 @@ from langchain_threadmem.messages.text import plural
 from langchain_threadmem.removal.tables import TABLES, Id, scope
 from langchain_threadmem.storage import checksums, node_keys
 from langchain_threadmem.storage.schema import (
+    LAST_POSITION,
     LEXICON,
+    POSITION_BITS,
+    State,
     digest,
     embedding,
     gist,
+    graft,
     mark,
     node,
     segment,
     tree,
     unit,
 )
-from langchain_threadmem.storage.statements import Conn, Statement
+from langchain_threadmem.storage.statements import ONE, ZERO, Conn, Statement, within
+from langchain_threadmem.tree import trees
 from langchain_threadmem.tree.nodes import STORED
 
 _CHECK = Statement.of(sqlite="PRAGMA integrity_check", postgresql="SELECT 'ok'")
@@ -59,6 +66,66 @@ _WITHOUT_NUMBER = Statement(
         func.coalesce(_previous.c.seq, literal_column("-1")) != node.c.seq - 1,
     ),
     "tree",
+)
+_before = node.alias("before")
+_follows = case(
+    (node.c.key.op("&")(literal_column(f"{LAST_POSITION}")) == ZERO, segment.c.parent),
+    else_=node.c.key - ONE,
+)
+_at_start = node.c.key == segment.c.id.op("<<")(literal_column(f"{POSITION_BITS}"))
+_of_owner = (tree.c.owner == bindparam("owner"), tree.c.scope == "")
+_tip = node.alias("tip")
+_SUSPECTS = Statement(
+    union(
+        select(tree.c.id)
+        .select_from(
+            tree.join(segment, segment.c.tree == tree.c.id)
+            .join(node, node_keys.inside(node.c.key))
+            .outerjoin(_before, _before.c.key == _follows)
+        )
+        .where(
+            *_of_owner,
+            or_(
+                ~node.c.state.between(ZERO, literal_column(f"{int(State.ASIDE)}")),
+                node.c.tree != tree.c.id,
+                _before.c.tree != tree.c.id,
+                node.c.parent.is_distinct_from(_before.c.seq),
+                node.c.parent >= node.c.seq,
+                and_(
+                    node.c.opens == ZERO,
+                    or_(_at_start, _before.c.seq.is_distinct_from(node.c.seq - ONE)),
+                ),
+            ),
+        ),
+        select(tree.c.id).select_from(tree.join(graft, graft.c.tree == tree.c.id)).where(*_of_owner),
+        select(tree.c.id).where(*_of_owner, tree.c.sealed),
+        select(tree.c.id)
+        .select_from(tree.join(node, and_(node.c.tree == tree.c.id, node.c.opens == ONE)))
+        .where(
+            *_of_owner,
+            ~select(segment.c.id)
+            .where(segment.c.id == node.c.key.op(">>")(literal_column(f"{POSITION_BITS}")))
+            .where(segment.c.tree == tree.c.id)
+            .correlate(node, tree)
+            .exists(),
+        ),
+        select(tree.c.id)
+        .select_from(tree.outerjoin(_tip, _tip.c.key == tree.c.tip))
+        .where(*_of_owner, tree.c.tip.is_not(None), _tip.c.tree.is_distinct_from(tree.c.id)),
+    ),
+    "owner",
+)
+_SIZES = Statement(
+    select(tree.c.id, trees.newest.c.seq)
+    .select_from(tree.join(trees.newest, trees.is_newest))
+    .where(*_of_owner),
+    "owner",
+)
+_TEXTS = Statement(
+    select(tree.c.id, *node.c["seq", "message", "role", "body", "named"])
+    .select_from(tree.join(segment, segment.c.tree == tree.c.id).join(node, node_keys.inside(node.c.key)))
+    .where(within(tree.c.id, "trees"), STORED),
+    "trees",
 )
 _MESSAGE_IDS = Statement(
     node_keys.after(
@@ -119,6 +186,24 @@ def dangling(conn: Conn, owner: str) -> list[str]:
 def hidden(conn: Conn, tree_id: int) -> set[int]:
     """Keys of the purged and the removed nodes of a tree."""
     return {row[0] for row in conn.all(_HIDDEN, tree_id)}
+
+
+def suspects(conn: Conn, owner: str) -> set[int]:
+    """The trees of an owner's conversations that need a closer check: those with a node that does not follow
+    its parent in the order of keys or is not found by its number, or with moved or removed nodes, and
+    encrypted trees.
+    """
+    return {row[0] for row in conn.all(_SUSPECTS, owner)}
+
+
+def sizes(conn: Conn, owner: str) -> dict[int, int]:
+    """The number of the newest node of each of an owner's conversations, by tree."""
+    return dict(conn.all(_SIZES, owner))
+
+
+def texts(conn: Conn, tree_ids: Collection[int]) -> list[tuple[Any, ...]]:
+    """The nodes of trees: tree, number, message id, role, body, and whether the id is in the index."""
+    return conn.all(_TEXTS, json.dumps(list(tree_ids)))
 
 
 def without_message_id(conn: Conn, tree_id: int, first: int, last: int) -> list[int]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
@@ -23,6 +24,8 @@ from langchain_threadmem.errors import (
 )
 from langchain_threadmem.index.owner_index import index_problems
 from langchain_threadmem.messages.codec import UNREADABLE, decode_stored
+from langchain_threadmem.messages.ids import is_numbered
+from langchain_threadmem.storage import encryption_keys
 from langchain_threadmem.storage.encryption import UNREADABLE_NOTE
 from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS, State
 from langchain_threadmem.storage.statements import Conn
@@ -36,6 +39,8 @@ from langchain_threadmem.tree.trees import NO_TREE
 T = TypeVar("T")
 
 ROWS_AT_ONCE = 20_000
+ROWS_TOGETHER = 1_000
+"""The number of nodes of small conversations that are checked together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +106,12 @@ def _verify(owner: str, only_tree: int | None) -> Flow[Verification]:
         yield from attempt("the conversations", lambda conn: trees.conversations(conn, owner))
     ) or []
     checked = [(name, tree) for name, tree in conversations if only_tree in (None, tree)]
+    sound = {} if only_tree is not None else (yield from _sound(owner))
     total = 0
-    for name, _ in checked:
+    for name, tree in checked:
+        if tree in sound:
+            total += sound[tree]
+            continue
         subject = f"conversation {name!r}"
         result, node_count = (yield from attempt(subject, partial(_check, owner=owner, name=name))) or ([], 0)
         problems += [f"{subject}: {problem}" for problem in result]
@@ -118,6 +127,51 @@ def _verify(owner: str, only_tree: int | None) -> Flow[Verification]:
     if only_tree is None:
         problems += (yield from attempt("the summaries", lambda conn: integrity.dangling(conn, owner))) or []
     return Verification(len(checked), total, tuple(dict.fromkeys(problems)))
+
+
+def _sound(owner: str) -> Flow[dict[int, int]]:
+    """The trees that a few statements for all conversations find sound, with the numbers of their nodes.
+
+    All other conversations are checked one by one, and so are all if the statements meet damage.
+    """
+    try:
+        return (yield from Sql(partial(_find_sound, owner=owner)))
+    except (ClosedError, StorageBusyError, DriverError):
+        raise
+    except Exception:  # Damage may raise anything.
+        return {}
+
+
+def _find_sound(conn: Conn, owner: str) -> dict[int, int]:
+    if conn.seal is not None:
+        return {}
+    encryption_keys.check(conn)
+    suspects = integrity.suspects(conn, owner) | stored_placements.unreadable_trees(conn, owner)
+    counts: Counter[int] = Counter()
+    for group in _groups(integrity.sizes(conn, owner)):
+        rows = integrity.texts(conn, group)
+        messages = decode_stored([(message, body, role) for _, _, message, role, body, _ in rows])
+        for (tree, seq, message, _, _, named), decoded in zip(rows, messages, strict=True):
+            counts[tree] += 1
+            if UNREADABLE in decoded.response_metadata or bool(named) == is_numbered(message, seq):
+                suspects.add(tree)
+    return {tree: count for tree, count in counts.items() if tree not in suspects}
+
+
+def _groups(sizes: Mapping[int, int]) -> Iterator[list[int]]:
+    """Groups of trees of at most `ROWS_TOGETHER` nodes; larger trees are in none."""
+    group: list[int] = []
+    total = 0
+    for tree, size in sizes.items():
+        if size > ROWS_TOGETHER:
+            continue
+        if total + size > ROWS_TOGETHER:
+            yield group
+            group, total = [], 0
+        group.append(tree)
+        total += size
+    if group:
+        yield group
 
 
 def _attempt(subject: str, check: Steps[T], problems: list[str]) -> Flow[T | None]:

@@ -40,6 +40,7 @@ _FUNCTION = "threadmem_checksum"
 NULL = -0x6E756C6C
 """The number that represents SQL's NULL."""
 _INTEGER, _FLOAT, _NODE = (struct.Struct(form).pack for form in ("<q", "<d", "<4qd4q"))
+_NODE_KINDS = "----ttt-----"
 _NO_NUMBER = "WHEN 'text' THEN NULL WHEN 'blob' THEN NULL"
 _PARTLY_CHANGED = (
     schema.node,
@@ -167,8 +168,25 @@ def _expression(table: Table, prefix: str) -> str:
     return f"{_FUNCTION}('{kinds}', {', '.join(values)})"
 
 
-def _checksum_of_row(kinds: str, *values: object) -> int:
-    return checksum(
-        value.decode("utf-8", "surrogateescape") if kind == "t" and isinstance(value, bytes) else value
-        for kind, value in zip(kinds, values, strict=True)
-    )
+def _checksum_of_row(kinds: str, *values: Any) -> int:
+    """`checksum` of a row whose texts are bytes; verification computes it for every row."""
+    if kinds == _NODE_KINDS:
+        key, tree, seq, parent, message, role, body, *numbers = values
+        created, state, superseded_by, named, opens = numbers
+        try:
+            packed = _NODE(
+                *(key, tree, seq, NULL if parent is None else parent, created),
+                *(state, NULL if superseded_by is None else superseded_by, named, opens),
+            )
+            return crc32(b"'%b;'%b;'%b" % (message, role, body), crc32(packed))
+        except (struct.error, TypeError):
+            pass  # A value has another type, so the row is damaged.
+    numbers, texts = [], []
+    for kind, value in zip(kinds, values, strict=True):
+        if isinstance(value, bytes):
+            texts.append((b"'" if kind == "t" else b"x") + value)
+        elif isinstance(value, float):
+            numbers.append(_FLOAT(value))
+        else:
+            numbers.append(_INTEGER(NULL if value is None else value))
+    return crc32(b";".join(texts), crc32(b"".join(numbers)))

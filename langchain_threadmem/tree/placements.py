@@ -11,7 +11,7 @@ from sqlalchemy import bindparam, delete, select
 from langchain_threadmem.errors import EncryptionError
 from langchain_threadmem.storage import encryption_keys, node_keys
 from langchain_threadmem.storage.encryption import UNREADABLE_NOTE
-from langchain_threadmem.storage.schema import State, bias, choice, node
+from langchain_threadmem.storage.schema import State, bias, choice, node, segment, tree
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
 from langchain_threadmem.tree.node import MOVED, Bias, Chances, Placement
 
@@ -46,6 +46,16 @@ _WITH_REASON = Statement(
 )
 _BY_KEY = Statement(_CHOSEN.where(node.c.key == bindparam("key")), "key")
 _AMONG = Statement(_CHOSEN.add_columns(node.c.key).where(within(node.c.key, "keys")), "keys")
+_OF_OWNER = Statement(
+    select(tree.c.id, node.c.message, *choice.c["reason", "chances", "title"])
+    .select_from(
+        tree.join(segment, segment.c.tree == tree.c.id)
+        .join(choice, node_keys.inside(choice.c.key))
+        .join(node, node.c.key == choice.c.key)
+    )
+    .where(tree.c.owner == bindparam("owner"), tree.c.scope == ""),
+    "owner",
+)
 
 
 def put(conn: Conn, placed: Iterable[tuple[int, str, Placement]]) -> None:
@@ -109,6 +119,11 @@ def read(conn: Conn, tree_id: int, seq: int = 0) -> Iterator[tuple[int, Placemen
     """`since`, with `None` for a placement that cannot be read."""
     for number, *row in conn.all(_SINCE, tree_id, seq):
         yield number, _placement(conn, *row)
+
+
+def unreadable_trees(conn: Conn, owner: str) -> set[int]:
+    """The trees of an owner's conversations with a placement that cannot be read."""
+    return {tree_id for tree_id, *row in conn.all(_OF_OWNER, owner) if _placement(conn, *row) is None}
 
 
 def drop_reasons(conn: Conn, tree_id: int, seq: int) -> None:

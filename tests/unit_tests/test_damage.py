@@ -358,3 +358,29 @@ def test_every_table_has_checksums(sound: tuple[bytes, list[str]], tmp_path: Pat
     connection.close()
     with MemorySystem(path, embeddings=False) as system:
         assert str(system.verify()).count(f"of {table.name!r} differs from the written row") == changed > 0
+
+
+def test_sound_conversations_are_verified_together(
+    system: MemorySystem, counted_rows: Callable[[], list[int]]
+) -> None:
+    for n in range(20):
+        system.conversation(f"c{n}").append(f"question {n}", f"answer {n}")
+    system.verify()  # The statements are compiled.
+    statements = counted_rows()
+    verification = system.verify()
+    assert (verification.conversations, verification.nodes, verification.ok) == (20, 40, True)
+    of_twenty = len(statements)
+    for n in range(20, 30):
+        system.conversation(f"c{n}").append(f"question {n}", f"answer {n}")
+    statements.clear()
+    assert system.verify().nodes == 60
+    assert len(statements) <= of_twenty + 10  # one for each, which compares the vectors
+    system.conversation("c7").edit(1, "another question")  # A conversation with versions is checked alone.
+    assert system.verify().ok
+    tree = "SELECT id FROM threadmem_tree WHERE conversation = 'c11' AND owner = "
+    update = "UPDATE threadmem_node SET parent = 2 WHERE seq = 2 AND tree = ({})"
+    damage = Statement.of(sqlite=update.format(f"{tree}?"), postgresql=update.format(f"{tree}%s"))
+    system.runtime.database.write(lambda conn: conn.run(damage, system.owner))
+    problems = system.verify().problems
+    assert [problem for problem in problems if "'c11'" in problem]
+    assert not [problem for problem in problems if "'c12'" in problem]
