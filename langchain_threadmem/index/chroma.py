@@ -14,8 +14,8 @@ import logging
 import re
 import shutil
 import sqlite3
-from collections.abc import Callable, Sequence
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -64,18 +64,37 @@ class ChromaIndex:
         self._collection = self._create()
 
     def _create(self) -> Collection:
-        return self._client.get_or_create_collection(
-            self._title, embedding_function=None, configuration={"hnsw": {"space": "cosine"}}
-        )
+        with self._typed_errors():
+            return self._client.get_or_create_collection(
+                self._title, embedding_function=None, configuration={"hnsw": {"space": "cosine"}}
+            )
 
     def _call(self, verb: str, **arguments: Any) -> Any:
         from chromadb.errors import NotFoundError
 
+        with self._typed_errors():
+            try:
+                return getattr(self._collection, verb)(**arguments)
+            except NotFoundError:  # Another process has cleared the index.
+                self._collection = self._create()
+                return getattr(self._collection, verb)(**arguments)
+
+    @contextmanager
+    def _typed_errors(self) -> Iterator[None]:
+        """Raise the errors of a connection to a server as a `PersistenceError`.
+
+        Raises:
+            PersistenceError: The server does not answer.
+        """
+        import httpx
+
         try:
-            return getattr(self._collection, verb)(**arguments)
-        except NotFoundError:  # Another process has cleared the index.
-            self._collection = self._create()
-            return getattr(self._collection, verb)(**arguments)
+            yield
+        except httpx.TransportError as error:
+            host = self._client.get_settings().chroma_server_host
+            raise PersistenceError(
+                f"the Chroma server {host!r} does not answer ({error}); check that it is running"
+            ) from error
 
     def add(self, keys: Sequence[int], matrix: NDArray[np.float32]) -> None:
         """Add vectors; a stored key gets the new vector."""
@@ -119,7 +138,7 @@ class ChromaIndex:
         from chromadb.errors import NotFoundError
 
         sample = self._call("get", limit=PROBES, include=["embeddings"])["embeddings"]
-        with suppress(NotFoundError):  # Another process may have deleted it.
+        with self._typed_errors(), suppress(NotFoundError):  # Another process may have deleted it.
             self._client.delete_collection(self._title)
         self._collection = self._create()
         settings = self._client.get_settings()

@@ -5,16 +5,18 @@ from __future__ import annotations
 import http.client
 import http.server
 import shutil
-import socket
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from conftest import WordEmbeddings
+from servers import free_port
 
 from langchain_threadmem import MemorySystem
 from langchain_threadmem.errors import InputError, PersistenceError
@@ -22,16 +24,12 @@ from langchain_threadmem.index.chroma import chroma_server
 from langchain_threadmem.index.indexes import Indexes
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+@contextmanager
+def chroma_run(place: Path, port: int) -> Iterator[str]:
     """A server on loopback, as `chroma run` starts it."""
     command = shutil.which("chroma", path=str(Path(sys.executable).parent)) or shutil.which("chroma")
     if command is None:
         pytest.skip("the command `chroma` of chromadb is not installed")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    place = tmp_path_factory.mktemp("chroma")
     with subprocess.Popen(
         [command, "run", "--host", "127.0.0.1", "--port", str(port), "--path", str(place)],
         stdout=subprocess.DEVNULL,
@@ -43,6 +41,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             yield f"http://127.0.0.1:{port}"
         finally:
             process.terminate()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with chroma_run(tmp_path_factory.mktemp("chroma"), free_port()) as url:
+        yield url
 
 
 def _answers(port: int, process: subprocess.Popen[bytes]) -> bool:
@@ -83,6 +87,51 @@ def test_a_url_is_a_server_and_no_folder(
         assert index is not None
         assert index.count() == 2
     assert not [path for path in set(tmp_path.iterdir()) - before if path.is_dir()]
+
+
+def test_a_server_that_is_stopped_and_started_again_loses_nothing(owner: str, tmp_path: Path) -> None:
+    port, place = free_port(), tmp_path / "server"
+    stopped, wanted = threading.Event(), threading.Event()
+    stored: list[str] = []
+    errors: list[tuple[bool, str]] = []
+
+    def talk(system: MemorySystem, n: int) -> None:
+        """Append and search in a conversation until the end."""
+        memory, number = system.conversation(f"c{n}"), 0
+        while not wanted.is_set():
+            text = f"person{n} speaks of subject{n}{number}"
+            memory.append(text, "Noted.")
+            stored.append(text)
+            number += 1
+            try:
+                memory.recall(text, scope="owner")
+            except PersistenceError as error:
+                errors.append((stopped.is_set(), str(error)))
+            time.sleep(0.05)
+
+    url = f"http://127.0.0.1:{port}"
+    with (
+        MemorySystem(tmp_path / "memory.db", owner=owner, embeddings=WordEmbeddings(), vectors=url) as system,
+        ThreadPoolExecutor(3) as pool,
+    ):
+        with chroma_run(place, port):
+            talks = [pool.submit(talk, system, n) for n in range(3)]
+            wait(talks, 2)
+            stopped.set()
+        wait(talks, 1)
+        with chroma_run(place, port):
+            wanted.set()
+            for done in talks:
+                done.result(60)
+            found = {node.message.text for n in range(3) for node in system.conversation(f"c{n}").history}
+            assert found >= set(stored)
+            assert errors
+            assert all(after and "check that it is running" in error for after, error in errors)
+            for text in (stored[0], stored[-1]):
+                hits = system.conversation("c0").recall(text, scope="owner", n_results=1)
+                assert hits[0].node.message.text == text
+            system.flush()
+            assert system.verify().ok
 
 
 class Refusing(http.server.BaseHTTPRequestHandler):
