@@ -42,7 +42,7 @@ def places(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
         server = request.getfixturevalue("postgres_url")
         _administer(server, f'CREATE DATABASE "{name}"')
         made.append(name)
-        return server.replace("/postgres?", f"/{name}?")
+        return make_url(server).set(database=name).render_as_string(hide_password=False)
 
     yield place
     for name in made:

@@ -79,7 +79,7 @@ def source(request: pytest.FixtureRequest) -> Iterator[tuple[str, Opener]]:
         path = str(request.getfixturevalue("file"))
         yield path, lambda: SqliteSaver.from_conn_string(path)
         return
-    server = request.getfixturevalue("postgres_url")
+    server = request.getfixturevalue("server_url")  # LangGraph's saver prepares statements.
     schema = f"source_{uuid4().hex}"
     url = f"{server}{'&' if '?' in server else '?'}options=-csearch_path%3D{schema}"
     with psycopg.connect(server, autocommit=True) as conn:
