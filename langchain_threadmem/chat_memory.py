@@ -70,7 +70,7 @@ class SelectionOptions(TypedDict, total=False):
     single_tree: bool
     on_selection_failure: OnFailure
     cover: float | None
-    cover_tokens: int
+    cover_tokens: int | None
     heal: bool
 
 
@@ -177,7 +177,7 @@ class ChatMemory:
         single_tree: bool = False,
         on_selection_failure: OnFailure = "latest",
         cover: float | None = COVER,
-        cover_tokens: int = COVER_TOKENS,
+        cover_tokens: int | None = COVER_TOKENS,
         heal: bool = True,
     ) -> None:
         check_options(

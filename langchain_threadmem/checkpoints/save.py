@@ -50,6 +50,7 @@ from langchain_threadmem.messages.parts import (
     is_written_by,
     warn_of_foreign_messages,
 )
+from langchain_threadmem.messages.quoting import without_blocks
 from langchain_threadmem.storage.statements import Conn, Query
 from langchain_threadmem.summaries import queries as summary_queries
 from langchain_threadmem.tree import superseding, trees
@@ -145,7 +146,12 @@ class Archive:
     def prepare_channel(
         self, conversation: str, ns: str, channel: str, value: Any
     ) -> TypedBytes | PreparedList | StoredValue:
-        """Prepare the value of a channel for storing, in the tree or as bytes of the serializer."""
+        """Prepare the value of a channel for storing, in the tree or as bytes of the serializer.
+
+        Blocks are not stored, since what they quote may be deleted later. The next
+        selection makes them again.
+        """
+        value = without_blocks(value)
         if channel == START:
             return self.prepare_write(value)
         cached = self.lists.lists(conversation, scope_of(ns, channel))
@@ -158,6 +164,7 @@ class Archive:
 
     def prepare_write(self, value: Any) -> TypedBytes | StoredValue:
         """Prepare the value of a pending write for storing."""
+        value = without_blocks(value)
         return take_apart(value, self.dump, self.parts.write) or self.dump(value)
 
 

@@ -14,6 +14,7 @@ from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.messages.prompt import newest_human
 from langchain_threadmem.recall.results import Recollection
 from langchain_threadmem.recall.versions import alike
+from langchain_threadmem.threads.coverage import quoted_ids
 
 REMEMBERED = 100
 """The number of turns whose prompts are remembered."""
@@ -39,7 +40,7 @@ class Prompts(Component):
 
     def remember(self, turn: str, conversation: str, messages: Iterable[BaseMessage]) -> None:
         """Record the messages that a model is shown in a turn."""
-        self._prompts.put(turn, _Prompt(conversation, frozenset(message.id for message in messages)))
+        self._prompts.put(turn, _Prompt(conversation, frozenset(quoted_ids(messages, whole=True))))
 
     def of(self, turn: str) -> _Prompt | None:
         """The last prompt of a turn, if this process has made it."""

@@ -38,7 +38,7 @@ from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.messages.prompt import newest_human, shown
 from langchain_threadmem.messages.windows import Window
 from langchain_threadmem.recall.options import Scope
-from langchain_threadmem.recall.quoting import Recalled, recall_message
+from langchain_threadmem.recall.quoting import Recalled
 from langchain_threadmem.threads import coverage
 from langchain_threadmem.threads.events import SUGGEST_AT, OnSelect, Suggestion, suggestion_threshold
 from langchain_threadmem.threads.llm_selector import selector_of
@@ -339,9 +339,8 @@ def _model_node(
         hits = value_in(state, "recalled")
         if hits is None:  # The run goes on from a checkpoint, which contains no recalled text.
             hits = (yield from recalls(state, conversation, lineage))["recalled"]
-        quoted = recall_message(hits)
         view = shown(thread[:newest], thread[newest:], conversation.window)
-        return [*first, *system_messages, *quoted, *(yield from coverage.covered(conversation, view))]
+        return [*first, *system_messages, *(yield from coverage.covered(conversation, view, hits))]
 
     def counted(message: BaseMessage, conversation: ThreadedConversation) -> dict[str, Any]:
         usage = getattr(message, "usage_metadata", None)

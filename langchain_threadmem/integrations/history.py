@@ -27,6 +27,7 @@ from langchain_threadmem.integrations._run_config import checked_owner, system_o
 from langchain_threadmem.integrations._system import check_system, shared_system
 from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.ids import name_of
+from langchain_threadmem.messages.prompt import from_human
 from langchain_threadmem.removal import reset
 from langchain_threadmem.threads.run_selector import ThreadedConversation
 from langchain_threadmem.threads.store_messages import remember
@@ -124,7 +125,9 @@ class ThreadMemChatMessageHistory(BaseChatMessageHistory):
             )
         if self._shown is None:
             self._shown = yield from read.active_thread(self._conversation)
-        return list(self._shown.messages)
+        messages = self._shown.messages
+        # A prompt adds a question to these messages, and begins with a human message.
+        return list(messages) if self._conversation.window is None else from_human(messages)
 
     @verb
     def add_messages(self, messages: Sequence[BaseMessage]) -> Flow[None]:

@@ -46,7 +46,7 @@ from langchain_threadmem.messages.quoting import is_made_up
 from langchain_threadmem.messages.tool_pairs import whole_exchanges
 from langchain_threadmem.messages.windows import Window, bound, check_window
 from langchain_threadmem.recall.options import Scope
-from langchain_threadmem.recall.quoting import Recalled, recall_message
+from langchain_threadmem.recall.quoting import Recalled
 from langchain_threadmem.threads import coverage
 from langchain_threadmem.threads.events import SUGGEST_AT, OnSelect, Suggestion, suggestion_threshold
 from langchain_threadmem.threads.llm_selector import selector_of
@@ -286,12 +286,11 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
         hits = state.get("recalled")
         if hits is None:  # The run goes on from a checkpoint, which contains no recalled text.
             hits = (yield from self._recalled(conversation, thread, lineage)) if thread else []
-        quoted = recall_message(hits)
         window = bound(self._window, conversation.name)
         front, earlier, turn = _parts(request.messages, state["messages"], thread, active["message_id"])
-        view = yield from coverage.covered(conversation, shown(earlier, turn, window))
+        view = yield from coverage.covered(conversation, shown(earlier, turn, window), hits)
         conversation.runtime.get(Prompts).remember(active["message_id"], conversation.name, view)
-        return cast("list[AnyMessage]", [*front, *quoted, *view])
+        return cast("list[AnyMessage]", [*front, *view])
 
 
 def _pass_on(request: ModelRequest[Any], view: Sequence[AnyMessage], messages: Sequence[AnyMessage]) -> None:

@@ -1,4 +1,4 @@
-"""The messages of a prompt: the active thread through its window, and the whole current turn.
+"""The messages of a prompt: lists that every model provider accepts.
 
 A window may cut a list anywhere. The current turn is always complete, because the model is answering it. Tool
 calls and results form whole exchanges, because providers refuse others.
@@ -6,13 +6,172 @@ calls and results form whole exchanges, because providers refuse others.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
-from langchain_core.messages import BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
-from langchain_threadmem.messages.quoting import is_made_up
-from langchain_threadmem.messages.tool_pairs import whole_exchanges
+from langchain_threadmem.messages.codec import clone
+from langchain_threadmem.messages.quoting import OPENING, is_made_up
+from langchain_threadmem.messages.tool_pairs import calls_tools, whole_exchanges
 from langchain_threadmem.messages.windows import Window
+
+_NO_CALL_ID = re.compile(r"[^a-zA-Z0-9_-]+")
+_LONGEST_CALL_ID = 40
+_NO_TEXT = "(no text)"
+_OPENING = HumanMessage(
+    "(The conversation begins with a message of the assistant.)",
+    id="threadmem-opening",
+    additional_kwargs={"lc_source": OPENING},
+)
+
+
+def provider_list(messages: Sequence[BaseMessage], *, opened: bool = True) -> list[BaseMessage]:
+    """The messages of a prompt as every model provider accepts them.
+
+    Providers refuse or drop in silence what others accept. OpenAI, Anthropic, Gemini and Mistral all accept
+    a list of this form:
+
+    - System messages come first.
+    - Then comes a human message. If the list begins with an answer, a marked message is put before it.
+    - Tool exchanges are whole, see `tool_pairs.whole_exchanges`, and no call id occurs twice: of two calls
+      with the id `call_0`, the second is `call_0_2`, and so is its result.
+    - Answers without content are left out, and so are empty texts and thoughts without their signature. A
+      human message without content says that it has no text.
+    - In a group chat, the texts of human messages begin with the name of the speaker, since most clients
+      send no `name`.
+
+    Args:
+        messages: A list of messages, oldest first. The messages are not changed.
+        opened: Whether a list that begins with an answer gets the marked message.
+
+    Example:
+        >>> call = AIMessage("", tool_calls=[{"name": "add", "args": {}, "id": "call_0"}])
+        >>> result = ToolMessage("4", tool_call_id="call_0")
+        >>> shown = provider_list([HumanMessage("2+2?"), call, result, HumanMessage("1+3?"), call, result])
+        >>> [message.tool_call_id for message in shown if message.type == "tool"]
+        ['call_0', 'call_0_2']
+    """
+    spoken: list[BaseMessage] = [m for m in messages if not isinstance(m, SystemMessage)]
+    first: list[BaseMessage] = [m for m in messages if isinstance(m, SystemMessage) and m.content]
+    whole = [clean for m in whole_exchanges(spoken) if (clean := _without_empty(m)) is not None]
+    if opened and whole and not isinstance(whole[0], HumanMessage):
+        first.append(_OPENING)
+    return [*first, *_with_speakers(_with_unique_calls(whole))]
+
+
+def _without_empty(message: BaseMessage) -> BaseMessage | None:
+    """A message without content that providers refuse; `None` if nothing is left of an answer."""
+    content = message.content
+    if isinstance(content, list):
+        kept = [block for block in content if not _is_refused(block)]
+        if len(kept) < len(content):
+            message = clone(message, content=kept)
+            content = kept
+    is_empty = not content or (isinstance(content, str) and not content.strip())
+    if not is_empty or isinstance(message, ToolMessage) or calls_tools(message):
+        return message
+    if isinstance(message, AIMessage):
+        return message if message.invalid_tool_calls or message.additional_kwargs.get("audio") else None
+    return clone(message, content=_NO_TEXT)
+
+
+def _is_refused(block: Any) -> bool:
+    """Whether a content block is an empty text, or a thought that its provider does not take back."""
+    if isinstance(block, str):
+        return not block.strip()
+    if not isinstance(block, dict):
+        return False
+    if block.get("type") == "text":
+        return not str(block.get("text") or "").strip()
+    return block.get("type") == "thinking" and not block.get("signature")
+
+
+def _with_unique_calls(messages: Sequence[BaseMessage]) -> Iterator[BaseMessage]:
+    """The messages of whole exchanges, in which each call has an id of its own."""
+    taken: Counter[str] = Counter()
+    renamed: dict[str, list[str]] = {}
+    for message in messages:
+        if isinstance(message, ToolMessage):
+            new = renamed.get(message.tool_call_id)
+            id_ = new.pop(0) if new else message.tool_call_id
+            yield message if id_ == message.tool_call_id else clone(message, tool_call_id=id_)
+            continue
+        if not (isinstance(message, AIMessage) and (message.tool_calls or message.invalid_tool_calls)):
+            yield message
+            continue
+        renamed = {}
+        for call in (*message.tool_calls, *message.invalid_tool_calls):
+            if call["id"]:
+                renamed.setdefault(call["id"], []).append(_unique(call["id"], taken))
+        if any(ids != [old] for old, ids in renamed.items()):
+            message = _renamed(message, renamed)
+        yield message
+
+
+def _unique(id_: str, taken: Counter[str]) -> str:
+    """An id that no earlier call has, of the characters that all providers accept."""
+    plain = _NO_CALL_ID.sub("_", id_)[:_LONGEST_CALL_ID]
+    new = plain
+    while taken[new]:
+        taken[plain] += 1
+        end = f"_{taken[plain]}"
+        new = plain[: _LONGEST_CALL_ID - len(end)] + end
+    taken[new] += 1
+    return new
+
+
+def _renamed(message: AIMessage, renamed: Mapping[str, Sequence[str]]) -> BaseMessage:
+    """An answer with other call ids, also in its content and in what its provider has added."""
+
+    def calls(found: Iterable[Any]) -> list[Any]:
+        new = {old: iter(ids) for old, ids in renamed.items()}
+        return [{**call, "id": next(new[call["id"]])} if call.get("id") in new else call for call in found]
+
+    content = message.content
+    if isinstance(content, list):
+        new = {old: iter(ids) for old, ids in renamed.items()}
+        content = [_renamed_block(block, new) for block in content]
+    extra = message.additional_kwargs
+    if isinstance(extra.get("tool_calls"), list):
+        extra = {**extra, "tool_calls": calls(extra["tool_calls"])}
+    every = calls([*message.tool_calls, *message.invalid_tool_calls])
+    count = len(message.tool_calls)
+    return clone(
+        message,
+        content=content,
+        additional_kwargs=extra,
+        tool_calls=every[:count],
+        invalid_tool_calls=every[count:],
+    )
+
+
+def _renamed_block(block: Any, new: Mapping[str, Iterator[str]]) -> Any:
+    if not isinstance(block, dict):
+        return block
+    for key in ("call_id", "id"):
+        if isinstance(old := block.get(key), str) and old in new:
+            return {**block, key: next(new[old], old)}
+    return block
+
+
+def _with_speakers(messages: Iterable[BaseMessage]) -> list[BaseMessage]:
+    """The messages, with the names of the speakers in the texts of a group chat."""
+    listed = list(messages)
+    names = {message.name for message in listed if isinstance(message, HumanMessage) and message.name}
+    if len(names) < 2:
+        return listed
+    return [_named(m) if isinstance(m, HumanMessage) and m.name and not is_made_up(m) else m for m in listed]
+
+
+def _named(message: BaseMessage) -> BaseMessage:
+    begin = f"{message.name}: "
+    content = message.content
+    if isinstance(content, str):
+        return message if content.startswith(begin) else clone(message, content=begin + content)
+    return clone(message, content=[{"type": "text", "text": begin}, *content])
 
 
 def newest_human(messages: Sequence[BaseMessage]) -> int | None:
@@ -29,6 +188,20 @@ def newest_human(messages: Sequence[BaseMessage]) -> int | None:
     return None
 
 
+def open_turn(messages: Sequence[BaseMessage]) -> int | None:
+    """The position at which the turn begins that is being answered; `None` if the last message answers it.
+
+    Example:
+        >>> from langchain_core.messages import AIMessage
+        >>> open_turn([HumanMessage("one"), AIMessage("two"), HumanMessage("three")])
+        2
+    """
+    if not messages or (isinstance(messages[-1], AIMessage) and not calls_tools(messages[-1])):
+        return None
+    newest = newest_human(messages)
+    return 0 if newest is None else newest
+
+
 def shown(
     thread: Sequence[BaseMessage],
     turn: Sequence[BaseMessage],
@@ -43,22 +216,38 @@ def shown(
             also gets the turn, to count it, but cannot remove its messages.
 
     Returns:
-        The messages of the thread within the window, in complete tool exchanges, then the turn.
+        The messages of the thread within the window, in complete tool exchanges, then the turn. If the window
+        removes messages, the list begins with a human message: answers at its beginning are left out.
 
     Example:
         >>> from langchain_core.messages import AIMessage
         >>> thread, turn = [HumanMessage("one"), AIMessage("two")], [HumanMessage("three")]
         >>> [message.content for message in shown(thread, turn, lambda messages: messages[-2:])]
-        ['two', 'three']
+        ['three']
     """
     messages = whole_exchanges([*thread, *turn])
     if window is None:
         return messages
     turn_ids = {message.id for message in turn if message.id is not None}
     turn_objects = {id(message) for message in turn}
+    viewed = list(window(messages))
     earlier = [
-        message
-        for message in window(messages)
-        if message.id not in turn_ids and id(message) not in turn_objects
+        message for message in viewed if message.id not in turn_ids and id(message) not in turn_objects
     ]
+    if len(viewed) < len(messages):
+        earlier = from_human(earlier)
     return whole_exchanges([*earlier, *turn])
+
+
+def from_human(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """A list without the answers and tool results before its first human message.
+
+    Example:
+        >>> from langchain_core.messages import AIMessage
+        >>> [message.content for message in from_human([AIMessage("two"), HumanMessage("three")])]
+        ['three']
+    """
+    begin = next(
+        (n for n, message in enumerate(messages) if isinstance(message, HumanMessage)), len(messages)
+    )
+    return [m for n, m in enumerate(messages) if n >= begin or isinstance(m, SystemMessage)]

@@ -17,11 +17,15 @@ from langchain_threadmem.messages.text import cut
 
 SOURCE = "threadmem_recall"
 """The value of `additional_kwargs["lc_source"]` in a message with recalled text."""
+QUOTED = "quoted"
+"""The key of `additional_kwargs` with the ids of the messages that a message with recalled text quotes."""
 NO_RESULT = "threadmem_no_result"
 """The same in the result of a call that has none, see `tool_pairs.no_result`."""
-MADE_UP = frozenset({SOURCE, NO_RESULT, "summarization"})
-"""The sources of messages that were made for a prompt: recalled text, missing results, and summaries of
-LangChain."""
+OPENING = "threadmem_opening"
+"""The same in a message before a list that begins with an answer, see `prompt.provider_list`."""
+MADE_UP = frozenset({SOURCE, NO_RESULT, OPENING, "summarization"})
+"""The sources of messages that were made for a prompt: recalled text, missing results, openings, and
+summaries of LangChain."""
 # The confusable characters and decompositions of the less-than sign in Unicode, and all opening angle
 # brackets; not «, a quotation mark of French and Russian.
 LESS_THAN = "<≮＜﹤‹❮˂\u1438\u16b2\U0001d236≪⟨⟪\u2329\u3008\u300a\u276c\u2770\u2991\u2993\u29fc\ufe3d\ufe3f"
@@ -48,6 +52,28 @@ def is_made_up(message: BaseMessage) -> bool:
     """
     source: Any = message.additional_kwargs.get("lc_source")
     return isinstance(source, str) and source in MADE_UP
+
+
+def is_block(message: BaseMessage) -> bool:
+    """Whether a message quotes other threads or recalled text for the question after it."""
+    return bool(message.additional_kwargs) and message.additional_kwargs.get("lc_source") == SOURCE
+
+
+def without_blocks(value: Any) -> Any:
+    """A value without the blocks of its list of messages, or of the lists in its dictionary.
+
+    Example:
+        >>> from langchain_core.messages import HumanMessage
+        >>> block = HumanMessage("...", additional_kwargs={"lc_source": SOURCE})
+        >>> without_blocks({"messages": [block, HumanMessage("Hello")]})["messages"][0].content
+        'Hello'
+    """
+    if type(value) is list:
+        kept = [item for item in value if not (isinstance(item, BaseMessage) and is_block(item))]
+        return value if len(kept) == len(value) else kept
+    if type(value) is dict and any(type(inner) is list for inner in value.values()):
+        return {key: without_blocks(inner) if type(inner) is list else inner for key, inner in value.items()}
+    return value
 
 
 def quote(text: str, longest: int) -> str:

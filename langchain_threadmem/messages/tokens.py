@@ -32,6 +32,11 @@ def count_tokens(messages: Iterable[BaseMessage]) -> int:
     return count_tokens_approximately([_without_data(message) for message in messages])
 
 
+def count_text(text: str) -> int:
+    """The number of tokens of a text."""
+    return -(-len(text) // 4)
+
+
 def _without_data(message: BaseMessage) -> BaseMessage:
     """The message with the beginnings of encoded data; its text is complete."""
     if isinstance(message.content, str):

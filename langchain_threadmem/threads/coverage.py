@@ -1,130 +1,267 @@
-"""Coverage: the turns of other threads that a model is shown because the message may continue them.
+"""Coverage: what a model is shown of other threads because the question may continue it.
 
 A selector is sometimes wrong, and then the turn that the message continues is in another thread. So a model
-is shown the active thread and the runners-up: the next likeliest turns, until the turns that are shown have a
-given share of the probability. The turns are whole and in the order of time.
+is also shown the runners-up: the next likeliest turns, until the turns that are shown have a given share of
+the probability. They are quoted in a block right before the question (`blocks`), and not merged into the
+thread, since providers bill the beginning of a prompt that they have seen before at about a tenth.
+
+A block that was shown once stays in the later prompts of its thread, where it was: then these prompts begin
+as the earlier prompt did. A later block quotes nothing again. No block is stored. It follows from the stored
+probabilities of its question and from the messages that it quotes, so it leaves when these are forgotten,
+and a change of the tree cannot leave an old one behind.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final, NamedTuple, TypeAlias
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
 
 from langchain_core.messages import BaseMessage, HumanMessage
 
 from langchain_threadmem.common.inputs import is_share, is_whole
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.messages.codec import decode_stored
-from langchain_threadmem.messages.prompt import newest_human
+from langchain_threadmem.messages.codec import text_of
+from langchain_threadmem.messages.prompt import newest_human, provider_list
+from langchain_threadmem.messages.quoting import QUOTED, is_block
 from langchain_threadmem.messages.roles import is_answer
-from langchain_threadmem.messages.tokens import count_tokens
-from langchain_threadmem.messages.tool_pairs import whole_exchanges
-from langchain_threadmem.storage.schema import State
+from langchain_threadmem.messages.tokens import count_text
+from langchain_threadmem.recall.quoting import Recalled
 from langchain_threadmem.storage.statements import Conn
+from langchain_threadmem.threads import runners_up
+from langchain_threadmem.threads.blocks import Turn, block
 from langchain_threadmem.threads.run_selector import ThreadedConversation
+from langchain_threadmem.threads.runners_up import Candidates, Path
 from langchain_threadmem.tree import nodes, read
-from langchain_threadmem.tree import placements as stored_placements
 from langchain_threadmem.tree.conversation import tree_of
+from langchain_threadmem.tree.node import Chances
+from langchain_threadmem.tree.nodes import NodeRow
+from langchain_threadmem.tree.rows import nodes_of
+from langchain_threadmem.tree.run_lineage import Span, within
 
-_TAIL: Final = 16
-"""The number of the newest messages of a thread that are read first."""
-_MORE: Final = 8
-"""The factor by which this number grows while more messages are needed."""
+FLOOR = 100
+"""The number of tokens of a conversation below which a question is shown all of it."""
+FIRST_NODES: Final = 64
+"""The number of the first nodes of a conversation that are read to compare it with `FLOOR`."""
+SHARE, LEAST_TOKENS = 0.5, 500
+"""The maximum size of a block: this share of the thread before its question, and at least these tokens."""
+UNLIKELY = 0.0
+"""The probability below which a turn is not quoted."""
 _ROUNDING: Final = 1e-9
 """The rounding error of a sum of probabilities."""
-_Row: TypeAlias = tuple[str, str, str, int]
-"""Message id, body, role and number of a node."""
+_LETTERS: Final = 4
+"""The number of characters of a thread that count as a token."""
 
 
-class Turn(NamedTuple):
-    """A turn of another thread.
+class _Read(NamedTuple):
+    """What the blocks of a thread are made of.
 
     Attributes:
-        number: Number of its first node.
-        messages: Its messages.
+        path: The thread.
+        turns: The rows of the turns that may be quoted, by the number of their end.
+        first: The turns of a small conversation, by the number of their human message.
+        small: Number of the last node before which the conversation is small.
+        unseen: For questions in a small conversation: the ranges of numbers that their runs do not see.
     """
 
-    number: int
-    messages: Sequence[BaseMessage]
+    path: Path
+    turns: Mapping[int, Sequence[NodeRow]]
+    first: Mapping[int, Sequence[NodeRow]]
+    small: int
+    unseen: Mapping[str, Sequence[Span]]
+
+
+_NOTHING = _Read(Path({}, {}), {}, {}, 0, {})
 
 
 def messages(conversation: ThreadedConversation) -> Flow[list[BaseMessage]]:
-    """The messages of the active thread for a model, as `tree.read.messages`, with the runners-up."""
+    """The messages of the active thread for a model, as `tree.read.messages`, with blocks."""
     return (yield from covered(conversation, (yield from read.messages(conversation))))
 
 
-def covered(conversation: ThreadedConversation, thread: list[BaseMessage]) -> Flow[list[BaseMessage]]:
-    """The messages of a thread for a model, with the runners-up.
+def covered(
+    conversation: ThreadedConversation, thread: Sequence[BaseMessage], hits: Sequence[Recalled] = ()
+) -> Flow[list[BaseMessage]]:
+    """The prompt of a thread: its messages, and before each question what was quoted for it.
 
     Args:
         conversation: The conversation, with its options `cover` and `cover_tokens`.
-        thread: The messages of the thread through its window, to the turn that is being answered.
+        thread: The messages of the thread through its window, to the turn that is being answered. Blocks in
+            it are replaced.
+        hits: What was recalled for the turn that is being answered.
 
     Returns:
-        The list, with the turns of other threads that its newest human message may continue. The list itself
-        if that message has an answer, or a place without probabilities.
+        A list that every provider accepts. It has no block if its newest human message has an answer.
 
-    Cost: two statements, about 0.15 ms; five more, about 0.4 ms together, for an uncertain place.
+    Cost: three statements, about 0.2 ms; five more, about 0.5 ms together, if a question of the thread had an
+    uncertain place.
     """
+    thread = [message for message in thread if not is_block(message)]
     newest = newest_human(thread)
-    if conversation.cover is None or newest is None or is_answer(thread[-1]):
-        return thread
-    tree, cover = (yield from tree_of(conversation)), conversation.cover
-    message_id, ids = str(thread[newest].id), {message.id for message in thread}
-
-    def read_turns(conn: Conn) -> tuple[list[list[_Row]], dict[str, int]]:
-        row = nodes.by_message(conn, tree, message_id)
-        turns = [] if row is None else _runners_up(conn, tree, row.key, ids, cover)
-        if row is None or not turns:
-            return [], {}
-        oldest = min(turn[0][3] for turn in turns)
-        newer = _tail(conn, row.key, lambda rows: rows[0][3] < oldest)
-        return turns, {id_: number for id_, _, _, number in newer}
-
-    turn_rows, numbers = yield from Sql(read_turns)
-    turns: list[Turn] = []
-    tokens = 0
-    for rows in turn_rows:
-        turn = Turn(
-            rows[0][3], decode_stored([row[:3] for row in rows], other=conversation.runtime.parts.read)
-        )
-        tokens += count_tokens(turn.messages)
-        if tokens > conversation.cover_tokens:
-            break
-        turns.append(turn)
-    return whole_exchanges(merged(thread, numbers, turns)) if turns else thread
+    if newest is None or is_answer(thread[-1]):
+        return provider_list(thread, opened=False)
+    found = _NOTHING if conversation.cover is None else (yield from _read(conversation, thread))
+    blocks = _Blocks(conversation, found, {message.id for message in thread})
+    prompt: list[BaseMessage] = []
+    length = 0
+    for place, message in enumerate(thread):
+        if isinstance(message, HumanMessage):
+            prompt += blocks.before(message, length, hits if place == newest else ())
+        prompt.append(message)
+        length += len(text_of(message))
+    return provider_list(prompt)
 
 
-def merged(
-    thread: Sequence[BaseMessage], numbers: Mapping[str, int], turns: Sequence[Turn]
-) -> list[BaseMessage]:
-    """A thread with turns of other threads, in the order of time.
+def quoted_ids(messages: Iterable[BaseMessage], *, whole: bool = False) -> set[str | None]:
+    """The ids of the messages of a prompt, and of those that its blocks quote.
 
     Args:
-        thread: The messages of the thread, which end with a turn that is being answered.
-        numbers: Numbers of messages of the thread, by id; all others are older than the turns.
-        turns: Turns of other threads. Each stands before the first human message that is newer, so that it
-            divides no tool call from its results.
+        messages: The prompt.
+        whole: Whether to omit the messages that are quoted in part.
+    """
+    ids: set[str | None] = set()
+    for message in messages:
+        ids.add(message.id)
+        if is_block(message):
+            quoted = message.additional_kwargs.get(QUOTED, {})
+            ids |= {id_ for id_, is_whole in quoted.items() if is_whole or not whole}
+    return ids
+
+
+class _Blocks:
+    """The blocks of a prompt, which are made in the order of their questions: none quotes anything twice.
+
+    Args:
+        conversation: The conversation, with its options `cover` and `cover_tokens`.
+        found: The candidates, and the turns that may be quoted.
+        shown: The ids of the messages of the thread that the prompt contains.
+    """
+
+    def __init__(self, conversation: ThreadedConversation, found: _Read, shown: set[str | None]) -> None:
+        self._conversation, self._found = conversation, found
+        self._shown = shown
+        self._numbers = {number for number, id_ in found.path.messages.items() if id_ in shown}
+
+    def before(self, question: BaseMessage, length: int, hits: Sequence[Recalled]) -> Sequence[BaseMessage]:
+        """The block of a question, if there is anything to quote.
+
+        Args:
+            question: The question.
+            length: The number of characters of the thread before it.
+            hits: What was recalled for it.
+        """
+        most = self._conversation.cover_tokens
+        if most is None:
+            most = max(LEAST_TOKENS, int(SHARE * length / _LETTERS))
+        candidates = self._found.path.candidates.get(str(question.id))
+        is_small = candidates is not None and candidates.number <= self._found.small
+        rows = [] if candidates is None else list(self._turns(str(question.id), candidates, is_small))
+        other = self._conversation.runtime.parts.read
+        turns = (Turn(nodes_of(turn, other), chance) for turn, chance in rows)
+        quoted = block(question, turns, hits, None if is_small else most, self._conversation.name)
+        if quoted is None:
+            return ()
+        ids = set(quoted.additional_kwargs[QUOTED])
+        self._shown |= ids
+        self._numbers.update(row.seq for turn, _ in rows for row in turn if row.message in ids)
+        return [quoted]
+
+    def _turns(
+        self, question_id: str, candidates: Candidates, is_small: bool
+    ) -> Iterator[tuple[Sequence[NodeRow], float | None]]:
+        """The rows of the turns to quote, the likeliest first, and their probabilities."""
+        if is_small:
+            found = _before(self._found, question_id, candidates)
+        else:
+            missing = _missing(candidates.chances, self._numbers, self._conversation.cover or 0.0)
+            found = [(self._found.turns.get(number, ()), chance) for number, chance in missing]
+        shown = set(self._shown)
+        for turn, chance in found:
+            ids = {row.message for row in turn}
+            # A question that is shown already is not quoted again with another answer.
+            if ids and shown.isdisjoint(ids):
+                shown |= ids
+                yield turn, chance
+
+
+def _missing(chances: Chances, shown: Collection[int], share: float) -> list[tuple[int, float]]:
+    """The candidates that are missing for a share of the probability, the likeliest first.
 
     Example:
-        >>> thread = [HumanMessage("rye?", id="1"), HumanMessage("when?", id="7")]
-        >>> turn = Turn(3, [HumanMessage("the car", id="3")])
-        >>> [message.content for message in merged(thread, {"1": 1, "7": 7}, [turn])]
-        ['rye?', 'the car', 'when?']
+        >>> _missing(((4, 0.5), (2, 0.4), (None, 0.06), (6, 0.04)), {4}, 0.95)
+        [(2, 0.4)]
     """
-    combined = list(thread)
-    for turn in sorted(turns):
-        at = newest_human(combined) or 0
-        for place, message in enumerate(combined[:at]):
-            if isinstance(message, HumanMessage) and numbers.get(str(message.id), 0) > turn.number:
-                at = place
-                break
-        combined[at:at] = turn.messages
-    return combined
+    hidden = [(number, chance) for number, chance in chances if number is not None and number not in shown]
+    left = sum(chance for _, chance in hidden)
+    found = []
+    for number, chance in hidden:
+        if left <= 1.0 - share + _ROUNDING:
+            break
+        left -= chance
+        if chance >= UNLIKELY:
+            found.append((number, chance))
+    return found
 
 
-def check_cover(cover: float | None, tokens: int) -> None:
+def _before(
+    found: _Read, question_id: str, candidates: Candidates
+) -> list[tuple[Sequence[NodeRow], float | None]]:
+    """All turns of a small conversation before a question, and their probabilities."""
+    chances, unseen = dict(candidates.chances), found.unseen.get(question_id, ())
+    own = found.path.messages  # What a window has removed of the thread is not shown.
+    turns: list[tuple[Sequence[NodeRow], float | None]] = []
+    for number, rows in found.first.items():
+        if number < candidates.number and number not in own and not within(unseen, number):
+            before = [row for row in rows if row.seq < candidates.number]
+            turns.append((before, chances.get(before[-1].seq)))
+    return turns
+
+
+def _read(conversation: ThreadedConversation, thread: Sequence[BaseMessage]) -> Flow[_Read]:
+    """Read what the blocks of a thread are made of."""
+    tree, cover = (yield from tree_of(conversation)), conversation.cover or 0.0
+    questions = [str(message.id) for message in thread if isinstance(message, HumanMessage)]
+    shown = {message.id for message in thread}
+    most = conversation.cover_tokens
+    floor = FLOOR if most is None else min(FLOOR, most)
+
+    def find(conn: Conn) -> _Read:
+        row = nodes.by_message(conn, tree, questions[-1])
+        if row is None:
+            return _NOTHING
+        path = runners_up.path(conn, row.key)
+        asked = {id_: path.candidates[id_] for id_ in questions if id_ in path.candidates}
+        if not asked:
+            return _NOTHING
+        small, first = 0, dict[int, list[NodeRow]]()
+        if min(candidates.number for candidates in asked.values()) <= FIRST_NODES:
+            rows, first = runners_up.first_turns(conn, tree, FIRST_NODES)
+            small = _small(rows, floor)
+        own = {number for number, id_ in path.messages.items() if id_ in shown}
+        ends: set[int] = set()
+        unseen = {}
+        for id_, candidates in asked.items():
+            if candidates.number <= small:
+                unseen[id_] = runners_up.unseen_at(conn, tree, candidates.number)
+            else:
+                ends |= {number for number, _ in _missing(candidates.chances, own, cover)}
+        return _Read(path, runners_up.turns(conn, tree, ends) if ends else {}, first, small, unseen)
+
+    return (yield from Sql(find))
+
+
+def _small(rows: Sequence[NodeRow], floor: int) -> int:
+    """The number of the first node before which a conversation has more than `floor` tokens, less one."""
+    tokens = 0
+    for node in nodes_of(rows):
+        if node.message.type != "system":
+            tokens += count_text(text_of(node.message))
+        if tokens > floor:
+            return node.id
+    return rows[-1].seq + 1 if rows and len(rows) < FIRST_NODES else (rows[-1].seq if rows else 0)
+
+
+def check_cover(cover: float | None, tokens: int | None) -> None:
     """Refuse values of the options `cover` and `cover_tokens` that are out of range.
 
     Raises:
@@ -134,47 +271,8 @@ def check_cover(cover: float | None, tokens: int) -> None:
         raise InputError(
             f"cover={cover!r} is not a share; pass a number from 0 to 1, or None to show the thread alone"
         )
-    if not is_whole(tokens, 0):
-        raise InputError(f"cover_tokens={tokens!r} is not a number of tokens; pass an integer of at least 0")
-
-
-def _runners_up(
-    conn: Conn, tree: int, key: int, shown_ids: set[str | None], share: float
-) -> list[list[_Row]]:
-    """The rows of the turns that a human message may continue and that are not shown, the likeliest first."""
-    placement = stored_placements.by_key(conn, key)
-    chances = () if placement is None else placement.chances
-    ends = {id_: None if id_ is None else nodes.by_seq(conn, tree, id_) for id_, _ in chances}
-    hidden = {id_: row for id_, row in ends.items() if row is not None and row.message not in shown_ids}
-    missing = sum(chance for id_, chance in chances if id_ in hidden)
-    turns: list[list[_Row]] = []
-    for id_, chance in chances:
-        if missing <= 1.0 - share + _ROUNDING:
-            break
-        row = hidden.get(id_)
-        if row is not None:
-            missing -= chance
-            turn = _turn(conn, row.key)
-            turn_ids = {message_id for message_id, *_ in turn}
-            # A question that is shown already is not shown again with another answer.
-            if row.state == State.LIVE and shown_ids.isdisjoint(turn_ids):
-                turns.append(turn)
-                shown_ids = shown_ids | turn_ids
-    return turns
-
-
-def _turn(conn: Conn, end: int) -> list[_Row]:
-    """The messages of a turn, by its last node."""
-    rows = _tail(conn, end, lambda rows: any(role == "human" for _, _, role, _ in rows))
-    first = max((place for place, row in enumerate(rows) if row[2] == "human"), default=0)
-    return [row for row in rows[first:] if row[2] != "system"]
-
-
-def _tail(conn: Conn, end: int, is_enough: Callable[[list[_Row]], bool]) -> list[_Row]:
-    """The newest messages of a thread, oldest first, until `is_enough`; else all."""
-    limit = _TAIL
-    while True:
-        rows = nodes.thread_messages(conn, end, limit)
-        if len(rows) < limit or is_enough(rows):
-            return rows
-        limit *= _MORE
+    if tokens is not None and not is_whole(tokens, 0):
+        raise InputError(
+            f"cover_tokens={tokens!r} is not a number of tokens; pass an integer of at least 0, or None for "
+            "a share of the thread"
+        )

@@ -43,8 +43,8 @@ def recall_elsewhere(
     Args:
         conversation: The conversation.
         query: The query of the recall, which is no result itself.
-        path: The messages of the active thread. These messages and the turns that the option `cover` of the
-            conversation adds are no results.
+        path: The messages of the active thread. These messages, and those that the option `cover` of the
+            conversation quotes, are no results.
         n_results: The maximum number of messages and summaries.
         scope: The other threads of this "conversation", or also all others of its "owner".
         min_similarity: The minimum similarity of a hit; without embeddings a hit shares a word with the
@@ -68,7 +68,7 @@ def recall_elsewhere(
         0,
         lambda hit: not hit.rank and alike(text_of(hit.node.message)) == asked,
     )
-    own_ids = {message.id for message in (yield from coverage.covered(conversation, list(path)))}
+    own_ids = coverage.quoted_ids((yield from coverage.covered(conversation, path)))
 
     def is_known(hit: Recollection) -> bool:
         if hit.rank or hit.conversation_id != conversation.name:

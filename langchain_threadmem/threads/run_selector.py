@@ -27,11 +27,12 @@ from langchain_threadmem.tree.run_lineage import Span
 from langchain_threadmem.tree.trees import TreeEpoch
 
 log = logging.getLogger(__package__)
-COVER = 0.98
+COVER = 0.92
 """The share of the probability that a model is shown. On `threads_dev` 98.8 % of the turns that are continued
 are shown then, with 30 % of the words of the history; the thread alone shows 90.3 % of them, with 23 %."""
-COVER_TOKENS = 4000
-"""The maximum number of tokens of turns of other threads that a model is shown."""
+COVER_TOKENS = None
+"""The maximum number of tokens of turns of other threads that a block quotes; `None` for a share of the
+thread."""
 
 
 @dataclass
@@ -42,7 +43,7 @@ class ThreadedConversation(Conversation):
     single_tree: bool = False
     on_selection_failure: OnFailure = "latest"
     cover: float | None = COVER
-    cover_tokens: int = COVER_TOKENS
+    cover_tokens: int | None = COVER_TOKENS
     heal: bool = True
 
     @property

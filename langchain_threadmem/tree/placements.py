@@ -101,11 +101,7 @@ def by_keys(conn: Conn, keys: Iterable[int]) -> dict[int, Placement]:
 def live(conn: Conn, tree_id: int) -> Iterator[tuple[int, int, int | None, Chances]]:
     """The key, number, parent's number and candidates of each live node that was placed by probability."""
     for key, seq, parent, chances in conn.all(_LIVE, tree_id, 0):
-        try:
-            pairs = _chances(chances)
-        except (ValueError, TypeError):
-            continue  # `verify` reports it.
-        if pairs:
+        if pairs := chances_of(chances):
             yield key, seq, parent, pairs
 
 
@@ -164,6 +160,14 @@ def _placement(conn: Conn, message: str, reason: str, chances: str, title: str |
         return Placement(opened(reason), _chances(chances), opened(title))
     except (ValueError, TypeError, EncryptionError):
         return None
+
+
+def chances_of(stored: str) -> Chances:
+    """The candidates of a row; empty if they cannot be read."""
+    try:
+        return _chances(stored)
+    except (ValueError, TypeError):
+        return ()  # `verify` reports it.
 
 
 def _chances(stored: str) -> Chances:

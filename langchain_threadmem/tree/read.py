@@ -8,8 +8,9 @@ from langchain_core.messages import BaseMessage
 
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.messages.codec import decode_stored
+from langchain_threadmem.messages.prompt import open_turn, shown
 from langchain_threadmem.messages.tool_pairs import whole_exchanges
-from langchain_threadmem.messages.windows import BoundWindow
+from langchain_threadmem.messages.windows import BoundWindow, Window
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import nodes, trees
 from langchain_threadmem.tree import placements as stored_placements
@@ -59,12 +60,20 @@ def active_thread(conversation: Conversation) -> Flow[ActiveThread]:
             return ActiveThread(bound(thread), tip, epoch)  # Exactly what its options ask for.
         # The window counts the messages that are shown.
         thread = whole_exchanges(thread)
+        turn = open_turn(thread)
         if tail is None or is_complete:
-            shown = thread if window is None else whole_exchanges(list(window(thread)))
-            return ActiveThread(shown, tip, epoch)
-        if (newest := tail.from_end(thread)) is not None:
-            return ActiveThread(newest, tip, epoch)
+            return ActiveThread(thread if window is None else _through(window, thread, turn), tip, epoch)
+        if (turn is None or thread[turn].type == "human") and (newest := tail.from_end(thread)) is not None:
+            view = newest if turn is None else _through(lambda messages: newest, thread, turn)
+            return ActiveThread(view, tip, epoch)
         most *= _MORE
+
+
+def _through(window: Window, thread: list[BaseMessage], turn: int | None) -> list[BaseMessage]:
+    """A thread through a window. The turn that is being answered, which begins at `turn`, is shown whole."""
+    if turn is None:
+        return whole_exchanges(list(window(thread)))
+    return shown(thread[:turn], thread[turn:], window)
 
 
 def _active(

@@ -140,6 +140,9 @@ _BEFORE = Statement(
 )
 _LAST = Statement(select(lineage.c.turn).where(_of_tree).order_by(lineage.c.turn.desc()).limit(1), "tree")
 _AT = Statement(select(lineage.c.hidden).where(_of_tree, lineage.c.seq == bindparam("seq")), "tree", "seq")
+_OF_TURN = Statement(
+    select(*lineage.c["hidden", "thread"]).where(_of_tree, lineage.c.seq == bindparam("seq")), "tree", "seq"
+)
 _PUT = insert_of(lineage)
 _COPY = Statement(
     lineage.insert().from_select(
@@ -167,6 +170,15 @@ def unseen(conn: Conn, tree_id: int, thread: str, since: int) -> Sequence[Span]:
 def unseen_by(conn: Conn, tree_id: int, thread: str, seq: int) -> Sequence[Span]:
     """The numbers of the nodes that the run of a turn did not see, given the first node of the turn."""
     (hidden,) = conn.one(_AT, tree_id, seq) or ("[]",)
+    return _nodes_of(conn, tree_id, thread, [(first, last) for first, last in json.loads(hidden)])
+
+
+def unseen_at(conn: Conn, tree_id: int, seq: int) -> Sequence[Span]:
+    """The numbers of the nodes that a turn's run did not see, given the first node of the turn.
+
+    Empty for a turn that no run began.
+    """
+    hidden, thread = conn.one(_OF_TURN, tree_id, seq) or ("[]", "")
     return _nodes_of(conn, tree_id, thread, [(first, last) for first, last in json.loads(hidden)])
 
 

@@ -132,7 +132,9 @@ def test_covered_turns_are_whole_exchanges(system: MemorySystem, verbs: Wrap, ca
     memory.append("new bread", "rise")
     memory.append("and then?")
     shown = memory.messages()
-    assert texts(shown) == [told(case)[0].content, "new bread", "and then?"]
+    [bread, block, question] = [message.text for message in shown if message.type == "human"]
+    assert (bread, question) == ("new bread", "and then?")
+    assert f">{told(case)[0].content}</human>" in block
     assert refused(shown) == ""
 
 
