@@ -28,7 +28,7 @@ _OPENING = HumanMessage(
 )
 
 
-def provider_list(messages: Sequence[BaseMessage], *, opened: bool = True) -> list[BaseMessage]:
+def as_prompt(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
     """The messages of a prompt as every model provider accepts them.
 
     Providers refuse or drop in silence what others accept. OpenAI, Anthropic, Gemini and Mistral all accept
@@ -38,28 +38,43 @@ def provider_list(messages: Sequence[BaseMessage], *, opened: bool = True) -> li
     - Then comes a human message. If the list begins with an answer, a marked message is put before it.
     - Tool exchanges are whole, see `tool_pairs.whole_exchanges`, and no call id occurs twice: of two calls
       with the id `call_0`, the second is `call_0_2`, and so is its result.
+    - A call whose arguments could not be parsed is a call with the text of these arguments: some clients send
+      it so, some with no arguments, and some not at all, which leaves its result alone.
     - Answers without content are left out, and so are empty texts and thoughts without their signature. A
       human message without content says that it has no text.
+    - An answer that follows another answer is joined to it.
     - In a group chat, the texts of human messages begin with the name of the speaker, since most clients
       send no `name`.
 
     Args:
         messages: A list of messages, oldest first. The messages are not changed.
-        opened: Whether a list that begins with an answer gets the marked message.
 
     Example:
         >>> call = AIMessage("", tool_calls=[{"name": "add", "args": {}, "id": "call_0"}])
         >>> result = ToolMessage("4", tool_call_id="call_0")
-        >>> shown = provider_list([HumanMessage("2+2?"), call, result, HumanMessage("1+3?"), call, result])
+        >>> shown = as_prompt([HumanMessage("2+2?"), call, result, HumanMessage("1+3?"), call, result])
         >>> [message.tool_call_id for message in shown if message.type == "tool"]
         ['call_0', 'call_0_2']
     """
     spoken: list[BaseMessage] = [m for m in messages if not isinstance(m, SystemMessage)]
     first: list[BaseMessage] = [m for m in messages if isinstance(m, SystemMessage) and m.content]
-    whole = [clean for m in whole_exchanges(spoken) if (clean := _without_empty(m)) is not None]
-    if opened and whole and not isinstance(whole[0], HumanMessage):
+    whole = [clean for m in whole_exchanges(spoken) if (clean := _without_empty(_readable(m))) is not None]
+    if whole and not isinstance(whole[0], HumanMessage):
         first.append(_OPENING)
-    return [*first, *_with_speakers(_with_unique_calls(whole))]
+    return [*first, *_with_speakers(_with_unique_calls(_joined(whole)))]
+
+
+def _readable(message: BaseMessage) -> BaseMessage:
+    """An answer with its calls that could not be parsed as calls, which have a result that says so."""
+    if not (isinstance(message, AIMessage) and message.invalid_tool_calls):
+        return message
+    calls = [
+        {"name": call["name"] or "unknown", "args": {"unreadable": call["args"]}, "id": call["id"]}
+        for call in message.invalid_tool_calls
+        if call["id"]
+    ]
+    every = [*message.tool_calls, *({**call, "type": "tool_call"} for call in calls)]
+    return clone(message, tool_calls=every, invalid_tool_calls=[])
 
 
 def _without_empty(message: BaseMessage) -> BaseMessage | None:
@@ -70,11 +85,13 @@ def _without_empty(message: BaseMessage) -> BaseMessage | None:
         if len(kept) < len(content):
             message = clone(message, content=kept)
             content = kept
-    is_empty = not content or (isinstance(content, str) and not content.strip())
+    is_empty = not content.strip() if isinstance(content, str) else all(map(_is_thought, content))
     if not is_empty or isinstance(message, ToolMessage) or calls_tools(message):
         return message
+    if message.additional_kwargs.get("audio"):
+        return message
     if isinstance(message, AIMessage):
-        return message if message.invalid_tool_calls or message.additional_kwargs.get("audio") else None
+        return None
     return clone(message, content=_NO_TEXT)
 
 
@@ -89,6 +106,33 @@ def _is_refused(block: Any) -> bool:
     return block.get("type") == "thinking" and not block.get("signature")
 
 
+def _joined(messages: Iterable[BaseMessage]) -> list[BaseMessage]:
+    """The messages, with one answer in place of consecutive answers."""
+    joined: list[BaseMessage] = []
+    for message in messages:
+        before = joined[-1] if joined else None
+        if isinstance(message, AIMessage) and isinstance(before, AIMessage) and not calls_tools(before):
+            first, second = before.content, message.content
+            content: Any = [*_blocks(first), *_blocks(second)]
+            if isinstance(first, str) and isinstance(second, str):
+                content = "\n\n".join(filter(None, (first, second)))
+            joined[-1] = clone(message, content=content)
+        else:
+            joined.append(message)
+    return joined
+
+
+def _blocks(content: str | list[Any]) -> list[Any]:
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}] if content else []
+    return content
+
+
+def _is_thought(block: Any) -> bool:
+    """Whether a block is a thought, which is no answer by itself."""
+    return isinstance(block, dict) and block.get("type") in ("thinking", "redacted_thinking", "reasoning")
+
+
 def _with_unique_calls(messages: Sequence[BaseMessage]) -> Iterator[BaseMessage]:
     """The messages of whole exchanges, in which each call has an id of its own."""
     taken: Counter[str] = Counter()
@@ -99,11 +143,11 @@ def _with_unique_calls(messages: Sequence[BaseMessage]) -> Iterator[BaseMessage]
             id_ = new.pop(0) if new else message.tool_call_id
             yield message if id_ == message.tool_call_id else clone(message, tool_call_id=id_)
             continue
-        if not (isinstance(message, AIMessage) and (message.tool_calls or message.invalid_tool_calls)):
+        if not (isinstance(message, AIMessage) and message.tool_calls):
             yield message
             continue
         renamed = {}
-        for call in (*message.tool_calls, *message.invalid_tool_calls):
+        for call in message.tool_calls:
             if call["id"]:
                 renamed.setdefault(call["id"], []).append(_unique(call["id"], taken))
         if any(ids != [old] for old, ids in renamed.items()):
@@ -137,15 +181,7 @@ def _renamed(message: AIMessage, renamed: Mapping[str, Sequence[str]]) -> BaseMe
     extra = message.additional_kwargs
     if isinstance(extra.get("tool_calls"), list):
         extra = {**extra, "tool_calls": calls(extra["tool_calls"])}
-    every = calls([*message.tool_calls, *message.invalid_tool_calls])
-    count = len(message.tool_calls)
-    return clone(
-        message,
-        content=content,
-        additional_kwargs=extra,
-        tool_calls=every[:count],
-        invalid_tool_calls=every[count:],
-    )
+    return clone(message, content=content, additional_kwargs=extra, tool_calls=calls(message.tool_calls))
 
 
 def _renamed_block(block: Any, new: Mapping[str, Iterator[str]]) -> Any:

@@ -22,7 +22,7 @@ QUOTED = "quoted"
 NO_RESULT = "threadmem_no_result"
 """The same in the result of a call that has none, see `tool_pairs.no_result`."""
 OPENING = "threadmem_opening"
-"""The same in a message before a list that begins with an answer, see `prompt.provider_list`."""
+"""The same in a message before a list that begins with an answer, see `prompt.as_prompt`."""
 MADE_UP = frozenset({SOURCE, NO_RESULT, OPENING, "summarization"})
 """The sources of messages that were made for a prompt: recalled text, missing results, openings, and
 summaries of LangChain."""

@@ -22,7 +22,7 @@ from langchain_threadmem.common.inputs import is_share, is_whole
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.messages.codec import text_of
-from langchain_threadmem.messages.prompt import newest_human, provider_list
+from langchain_threadmem.messages.prompt import as_prompt, newest_human
 from langchain_threadmem.messages.quoting import QUOTED, is_block
 from langchain_threadmem.messages.roles import is_answer
 from langchain_threadmem.messages.tokens import count_text
@@ -76,13 +76,21 @@ _NOTHING = _Read(Path({}, {}), {}, {}, 0, {})
 
 def messages(conversation: ThreadedConversation) -> Flow[list[BaseMessage]]:
     """The messages of the active thread for a model, as `tree.read.messages`, with blocks."""
-    return (yield from covered(conversation, (yield from read.messages(conversation))))
+    return (yield from prompt(conversation, (yield from read.messages(conversation))))
+
+
+def prompt(
+    conversation: ThreadedConversation, thread: Sequence[BaseMessage], hits: Sequence[Recalled] = ()
+) -> Flow[list[BaseMessage]]:
+    """The result of `covered` as a list that every provider accepts; unchanged if it ends with an answer."""
+    view = yield from covered(conversation, thread, hits)
+    return view if not view or is_answer(view[-1]) else as_prompt(view)
 
 
 def covered(
     conversation: ThreadedConversation, thread: Sequence[BaseMessage], hits: Sequence[Recalled] = ()
 ) -> Flow[list[BaseMessage]]:
-    """The prompt of a thread: its messages, and before each question what was quoted for it.
+    """The messages of a thread, and before each question what was quoted for it.
 
     Args:
         conversation: The conversation, with its options `cover` and `cover_tokens`.
@@ -91,7 +99,7 @@ def covered(
         hits: What was recalled for the turn that is being answered.
 
     Returns:
-        A list that every provider accepts. It has no block if its newest human message has an answer.
+        A list of the same messages and of blocks; the thread itself if it ends with an answer.
 
     Cost: three statements, about 0.2 ms; five more, about 0.5 ms together, if a question of the thread had an
     uncertain place.
@@ -99,17 +107,17 @@ def covered(
     thread = [message for message in thread if not is_block(message)]
     newest = newest_human(thread)
     if newest is None or is_answer(thread[-1]):
-        return provider_list(thread, opened=False)
+        return thread
     found = _NOTHING if conversation.cover is None else (yield from _read(conversation, thread))
     blocks = _Blocks(conversation, found, {message.id for message in thread})
-    prompt: list[BaseMessage] = []
+    view: list[BaseMessage] = []
     length = 0
     for place, message in enumerate(thread):
         if isinstance(message, HumanMessage):
-            prompt += blocks.before(message, length, hits if place == newest else ())
-        prompt.append(message)
+            view += blocks.before(message, length, hits if place == newest else ())
+        view.append(message)
         length += len(text_of(message))
-    return provider_list(prompt)
+    return view
 
 
 def quoted_ids(messages: Iterable[BaseMessage], *, whole: bool = False) -> set[str | None]:

@@ -1,0 +1,291 @@
+"""Prompts: lists that every provider accepts, begin as earlier prompts did, and continue their own chains."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain_core.callbacks import CallbackManagerForLLMRun
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import END, START, StateGraph
+from pydantic import Field
+
+from langchain_threadmem import (
+    ChatMemory,
+    MemorySystem,
+    MessageWindow,
+    ThreadMemChatMessageHistory,
+    ThreadMemMiddleware,
+    ThreadMemSaver,
+    TokenWindow,
+    create_threaded_chat,
+    select_thread_node,
+)
+from langchain_threadmem.integrations.graph import ThreadedState
+from langchain_threadmem.messages.prompt import as_prompt
+from langchain_threadmem.threads.tree_view import TreeView
+from tests.providers import refusals
+
+Wrap = Callable[[ChatMemory], Any]
+WINDOWS: dict[str, Any] = {
+    "none": None,
+    "messages": MessageWindow(4),
+    "one message": MessageWindow(1),
+    "tokens": TokenWindow(60),
+    "function": lambda messages: messages[-3:],
+}
+NAMES = (None, None, "Ada", "Bo")
+
+
+class AnyTurn:
+    """Chooses a random turn, with random probabilities of a few others."""
+
+    def __init__(self, chance: random.Random) -> None:
+        self._chance = chance
+
+    def select_parent(self, tree: TreeView, message: BaseMessage) -> int | None:
+        ids = [*(end.id for end in tree.turn_ends()), None]
+        chosen = self._chance.sample(ids, min(len(ids), 4))
+        odds = sorted((self._chance.random() for _ in chosen), reverse=True)
+        tree.reason, tree.chances = (
+            "at random",
+            [(id_, odd / sum(odds)) for id_, odd in zip(chosen, odds, strict=True)],
+        )
+        return chosen[0]
+
+
+def spoken(chance: random.Random) -> str:
+    return " ".join(f"w{chance.randrange(99)}" for _ in range(chance.choice((1, 3, 9, 40))))
+
+
+def answer(chance: random.Random, calls: int = 0) -> AIMessage:
+    text = "" if calls or chance.random() < 0.1 else spoken(chance)
+    content: Any = text
+    if chance.random() < 0.3:
+        content = [{"type": "text", "text": text}, {"type": "text", "text": ""}]
+        if chance.random() < 0.5:
+            signed = {"signature": "c2ln"} if chance.random() < 0.5 else {}
+            content.insert(0, {"type": "thinking", "thinking": "Let me see.", **signed})
+    made = [{"name": "look", "args": {"n": n}, "id": f"call_{n}"} for n in range(calls)]
+    if chance.random() < 0.1 and made:
+        invalid = {**made.pop(), "args": "{", "error": None, "type": "invalid_tool_call"}
+        return AIMessage(content, tool_calls=made, invalid_tool_calls=[invalid])  # type: ignore[list-item]
+    return AIMessage(content, tool_calls=made)
+
+
+def turn(chance: random.Random) -> Iterator[BaseMessage]:
+    """A rough turn: calls may be cancelled, half answered, or answered late; an answer may be missing."""
+    yield HumanMessage(spoken(chance), name=chance.choice(NAMES))
+    late = []
+    while chance.random() < 0.5:
+        calls = answer(chance, chance.choice((1, 2, 6)))
+        yield calls
+        for call in calls.tool_calls:
+            result = ToolMessage(spoken(chance), tool_call_id=call["id"])
+            fate = chance.random()
+            if fate < 0.8:
+                yield result
+            elif fate < 0.9:
+                late.append(result)
+    if chance.random() < 0.85:
+        yield answer(chance)
+        yield from late
+
+
+def prompts(memory: ChatMemory, chance: random.Random, turns: int) -> Iterator[list[BaseMessage]]:
+    """What a model would be shown in a rough conversation, with checkouts, edits and regenerated answers."""
+    if chance.random() < 0.2:
+        memory.extend([AIMessage("Welcome!")])
+    for _ in range(turns):
+        if chance.random() < 0.1:
+            memory.append(SystemMessage(spoken(chance)))
+        for message in turn(chance):
+            memory.append(message)
+            if message.type == "human" or (message.type == "tool" and is_answered(memory.messages)):
+                yield memory.messages
+        ids = [node.id for node in memory.history if node.message.type in ("human", "ai")]
+        fate = chance.random()
+        if fate < 0.1:
+            memory.checkout(chance.choice(ids))
+        elif fate < 0.2:
+            human = [node.id for node in memory.history if node.message.type == "human"]
+            memory.edit(chance.choice(human), spoken(chance))
+            yield memory.messages
+        elif fate < 0.3 and memory.tip is not None and memory.tip.message.type == "ai":
+            memory.regenerate(memory.tip.id, AIMessage(spoken(chance)))
+
+
+def is_answered(messages: Sequence[BaseMessage]) -> bool:
+    """Whether all calls of the last exchange have results, so that the model is called again."""
+    calls = [message for message in messages if isinstance(message, AIMessage) and message.tool_calls]
+    after = {message.tool_call_id for message in messages if isinstance(message, ToolMessage)}
+    return bool(calls) and {call["id"] for call in calls[-1].tool_calls} <= after
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize("seed", range(5))
+def test_all_providers_accept_what_a_memory_shows(seed: int, window: str) -> None:
+    chance = random.Random(f"{seed} {window}")
+    with MemorySystem(embeddings=False) as system:
+        memory = system.conversation("rough", node_selector=AnyTurn(chance), window=WINDOWS[window])
+        for shown in prompts(memory, chance, 8):
+            assert refusals(shown) == {}, shown
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+def test_all_providers_accept_a_history_and_a_question(window: str) -> None:
+    chance = random.Random(window)
+    with MemorySystem(embeddings=False) as system:
+        for number in range(6):
+            history = ThreadMemChatMessageHistory(f"talk {number}", system, window=WINDOWS[window])
+            for _ in range(4):
+                history.add_messages(list(turn(chance)))
+                shown = as_prompt([*history.messages, HumanMessage("And now?")])
+                assert refusals(shown) == {}, shown
+
+
+def test_as_prompt_makes_a_prompt_of_what_retrieve_returns(system: MemorySystem, verbs: Wrap) -> None:
+    memory = verbs(system.conversation("talk"))
+    memory.append("Which one?", "Green tea from Uji.")
+    memory.append("And bread?", "Rye bread.")
+    found = memory.retrieve("green tea from Uji", 1, context_depth=0)
+    assert [message.type for message in found] == ["ai"]
+    shown = as_prompt([*found, HumanMessage("How long?")])
+    assert [message.type for message in shown] == ["human", "ai", "human"]
+    assert refusals(shown) == {}
+
+
+class Model(BaseChatModel):
+    """Records its prompts; answers at random, with calls if it has tools."""
+
+    rough: bool = True
+
+    prompts: list[list[BaseMessage]] = Field(default_factory=list)
+    chance: random.Random = Field(default_factory=lambda: random.Random(3))
+    tools: bool = False
+
+    @property
+    def _llm_type(self) -> str:
+        return "recorder"
+
+    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Model:
+        return self.model_copy(update={"tools": True})
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        self.prompts.append(messages)
+        calls = self.chance.choice((0, 0, 1, 2, 6)) if self.tools else 0
+        message = answer(self.chance, calls) if self.rough else AIMessage(spoken(self.chance))
+        return ChatResult(generations=[ChatGeneration(message=message)])
+
+
+@tool
+def look(n: int) -> str:
+    """Look something up."""
+    return f"result {n}"
+
+
+def chat(model: Model, system: MemorySystem, saver: Any, window: Any) -> Any:
+    selector = AnyTurn(model.chance)
+    return create_threaded_chat(
+        model, system, selector=selector, checkpointer=saver, window=window, system_prompt="Be brief."
+    )
+
+
+def agent(model: Model, system: MemorySystem, saver: Any, window: Any) -> Any:
+    middleware = ThreadMemMiddleware(system, selector=AnyTurn(model.chance), window=window)
+    return create_agent(model, [look], middleware=[middleware], checkpointer=saver, system_prompt="Be brief.")
+
+
+def graph(model: Model, system: MemorySystem, saver: Any, window: Any) -> Any:
+    builder = StateGraph(ThreadedState)
+    builder.add_node("select", select_thread_node(system, AnyTurn(model.chance), window=window))
+    builder.add_node("model", lambda state: {"messages": [model.invoke(state["messages"])]})
+    builder.add_edge(START, "select")
+    builder.add_edge("select", "model")
+    builder.add_edge("model", END)
+    return builder.compile(checkpointer=saver)
+
+
+@pytest.mark.parametrize("window", ["none", "messages", "tokens"])
+@pytest.mark.parametrize("saver_of", [ThreadMemSaver, lambda _: InMemorySaver()], ids=["own", "other"])
+@pytest.mark.parametrize("make", [chat, agent, graph])
+def test_all_providers_accept_what_graphs_and_agents_send(
+    make: Callable[..., Any], saver_of: Callable[[MemorySystem], Any], window: str
+) -> None:
+    with MemorySystem(embeddings=False) as system:
+        for seed in range(1):
+            model = Model(chance=random.Random(f"{seed} {window}"), rough=make is not graph)
+            runnable = make(model, system, saver_of(system), WINDOWS[window])
+            config = {"configurable": {"thread_id": f"talk {seed}"}}
+            for _ in range(8):
+                message = HumanMessage(spoken(model.chance), name=model.chance.choice(NAMES))
+                runnable.invoke({"messages": [message]}, config)
+            assert len(model.prompts) >= 8
+            for shown in model.prompts:
+                assert refusals(shown) == {}, shown
+
+
+def test_a_question_without_text_says_so_and_consecutive_answers_are_one() -> None:
+    said = [
+        HumanMessage("Tea?"),
+        AIMessage("Yes."),
+        AIMessage([{"type": "text", "text": "Green."}]),
+        HumanMessage(""),
+    ]
+    shown = as_prompt(said)
+    assert [message.text for message in shown] == ["Tea?", "Yes.Green.", "(no text)"]
+    assert refusals(shown) == {}
+    assert set(refusals(said)) >= {"Anthropic", "Mistral"}
+
+
+def test_the_calls_of_several_answers_with_the_same_ids_are_told_apart(memory: ChatMemory) -> None:
+    def call(text: str, *ids: str) -> AIMessage:
+        return AIMessage(text, tool_calls=[{"name": "look", "args": {}, "id": id_} for id_ in ids])
+
+    memory.append("one", call("", "call_0"), ToolMessage("first", tool_call_id="call_0"), "done")
+    memory.append("two", call("", "call_0"), ToolMessage("second", tool_call_id="call_0"))
+    shown = memory.messages
+    assert [m.tool_call_id for m in shown if isinstance(m, ToolMessage)] == ["call_0", "call_0_2"]
+    assert [c["id"] for m in shown if isinstance(m, AIMessage) for c in m.tool_calls] == [
+        "call_0",
+        "call_0_2",
+    ]
+    stored = [node.message for node in memory.history]
+    assert [m.tool_call_id for m in stored if isinstance(m, ToolMessage)] == ["call_0", "call_0"]
+
+
+def test_a_turn_that_is_being_answered_is_shown_whole_through_any_window(system: MemorySystem) -> None:
+    calls = AIMessage("", tool_calls=[{"name": "look", "args": {}, "id": f"c{n}"} for n in range(6)])
+    results = [ToolMessage("r", tool_call_id=f"c{n}") for n in range(6)]
+    for number, window in enumerate((MessageWindow(4), TokenWindow(3))):
+        memory = system.conversation(str(number), window=window)
+        memory.append("before", "yes")
+        memory.append("question", calls, *results)
+        assert [message.type for message in memory.messages] == ["human", "ai", *["tool"] * 6]
+
+
+def test_speakers_of_a_group_chat_are_named_in_the_texts(system: MemorySystem) -> None:
+    memory = system.conversation("group")
+    memory.append(HumanMessage("Tea?", name="Ada"), "Yes.")
+    assert memory.messages[0].content == "Tea?"
+    memory.append(HumanMessage([{"type": "text", "text": "Coffee!"}], name="Bo"))
+    assert [message.text for message in memory.messages] == ["Ada: Tea?", "Yes.", "Bo: Coffee!"]
+    assert memory.history[0].message.content == "Tea?"
+
+
+@pytest.fixture
+def memory(system: MemorySystem) -> ChatMemory:
+    return system.conversation("talk")
