@@ -7,6 +7,7 @@ from typing import Any, get_args
 
 from langchain_core.callbacks import adispatch_custom_event, dispatch_custom_event
 from langchain_core.messages import BaseMessage, RemoveMessage
+from langchain_core.runnables import RunnableLambda
 from langgraph.config import get_config
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.runtime import get_runtime
@@ -64,6 +65,21 @@ def state_update(routed: Routed, suggests: bool, messages_key: str | None) -> di
         update["suggestion"] = routed.event["suggestion"]
     if messages_key is not None and routed.messages is not None:
         update[messages_key] = [RemoveMessage(REMOVE_ALL_MESSAGES), *routed.messages]
+    return update
+
+
+def shown_before(update: dict[str, Any], messages_key: str | None) -> Flow[dict[str, Any]]:
+    """An update of a state, whose messages `stream_mode="messages"` does not stream.
+
+    LangGraph streams each message that a node returns and that no input of the node has contained. A run with
+    the name of the node whose input is the update makes the earlier messages of a thread known.
+    """
+    config = get_config()
+    name = (config.get("metadata") or {}).get("langgraph_node")
+    if name and messages_key in update and getattr(config.get("callbacks"), "handlers", ()):
+        known: RunnableLambda[Any, None] = RunnableLambda(lambda _: None, name=name)
+        given = {"messages": update[messages_key]}
+        yield from Call(lambda: known.invoke(given, config), lambda: known.ainvoke(given, config))
     return update
 
 

@@ -30,6 +30,7 @@ from langchain_threadmem.integrations._state_updates import (
     announced_route,
     check_recall,
     routed_in,
+    shown_before,
     state_update,
 )
 from langchain_threadmem.integrations._system import RunConversations
@@ -151,7 +152,8 @@ def _select_node(conversations: RunConversations, messages_key: str, threshold: 
         if routed is None:
             return {}
         update = state_update(routed, threshold is not None, messages_key)
-        return (yield from with_own_summaries(conversation, state, messages, routed, update, messages_key))
+        update = yield from with_own_summaries(conversation, state, messages, routed, update, messages_key)
+        return (yield from shown_before(update, messages_key))
 
     return _node("select_thread", conversations, work)
 

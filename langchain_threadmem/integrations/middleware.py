@@ -35,6 +35,7 @@ from langchain_threadmem.integrations._state_updates import (
     announced_route,
     check_recall,
     routed_in,
+    shown_before,
     state_update,
 )
 from langchain_threadmem.integrations._system import RunConversations, shared_system
@@ -225,6 +226,7 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
         update = state_update(routed, self._suggest_at is not None, "messages" if self._rewrite else None)
         if self._rewrite:
             update = yield from with_own_summaries(conversation, state, messages, routed, update, "messages")
+            update = yield from shown_before(update, "messages")
         return {**update, "recalled": hits}
 
     abefore_agent = averb(before_agent)

@@ -16,12 +16,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from langchain_core.messages import BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from langchain_threadmem.common.inputs import is_share, is_whole
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.messages.codec import text_of
+from langchain_threadmem.messages.codec import clone, text_of
 from langchain_threadmem.messages.prompt import as_prompt, newest_human
 from langchain_threadmem.messages.quoting import QUOTED, is_block
 from langchain_threadmem.messages.roles import is_answer
@@ -84,7 +84,45 @@ def prompt(
 ) -> Flow[list[BaseMessage]]:
     """The result of `covered` as a list that every provider accepts; unchanged if it ends with an answer."""
     view = yield from covered(conversation, thread, hits)
-    return view if not view or is_answer(view[-1]) else as_prompt(view)
+    if not view or is_answer(view[-1]):
+        return view
+    if any(map(_response_of, view)):
+        view = yield from _with_own_chains(conversation, view)
+    return as_prompt(view)
+
+
+def _response_of(message: BaseMessage) -> str:
+    """The id of a stored response of OpenAI whose chain `use_previous_response_id` continues."""
+    id_ = message.response_metadata.get("id") if isinstance(message, AIMessage) else None
+    return id_ if isinstance(id_, str) and id_.startswith("resp_") else ""
+
+
+def _with_own_chains(
+    conversation: ThreadedConversation, view: Sequence[BaseMessage]
+) -> Flow[list[BaseMessage]]:
+    """The messages of a prompt; the answers of moved turns without the ids of their responses.
+
+    The server continues the chain of the last response, which for a moved turn is that of its former thread.
+    Without the id, the client continues the chain before this turn, and sends the turn itself.
+    """
+    tree = yield from tree_of(conversation)
+    newest = next(str(m.id) for m in reversed(view) if isinstance(m, HumanMessage) and not is_block(m))
+
+    def read_moved(conn: Conn) -> set[str]:
+        row = nodes.by_message(conn, tree, newest)
+        return set() if row is None else runners_up.moved(conn, row.key)
+
+    moved = yield from Sql(read_moved)
+    own: list[BaseMessage] = []
+    is_moved = False
+    for message in view:
+        if isinstance(message, HumanMessage) and not is_block(message):
+            is_moved = message.id in moved
+        if is_moved and _response_of(message):
+            metadata = {key: value for key, value in message.response_metadata.items() if key != "id"}
+            message = clone(message, response_metadata=metadata)
+        own.append(message)
+    return own
 
 
 def covered(

@@ -12,13 +12,13 @@ from langchain_threadmem.storage.schema import State, choice, node, unit
 from langchain_threadmem.storage.statements import Conn, Statement, within
 from langchain_threadmem.tree import nodes, run_lineage
 from langchain_threadmem.tree import placements as stored_placements
-from langchain_threadmem.tree.node import Chances
+from langchain_threadmem.tree.node import KEPT_BY_HAND, Chances
 from langchain_threadmem.tree.nodes import NodeRow
 
 _LONGEST_TURN = 16
 """The number of the newest messages of a thread in which the beginning of its last turn is looked for."""
 _PATH = Statement(
-    select(*node.c["seq", "message", "state"], choice.c.chances)
+    select(*node.c["seq", "message", "state", "key"], choice.c.chances)
     .outerjoin(choice, choice.c.key == node.c.key)
     .where(node.c.key.between(bindparam("first"), bindparam("last")))
     .order_by(node.c.key),
@@ -58,13 +58,31 @@ def path(conn: Conn, key: int) -> Path:
     messages: dict[int, str] = {}
     candidates: dict[str, Candidates] = {}
     for rows in conn.each(*((_PATH, range_) for range_ in nodes.spans(conn, key))):
-        for number, message, state, chances in rows:
+        for number, message, state, _, chances in rows:
             if state == State.PURGED:
                 continue
             messages[number] = message
             if chances is not None and (pairs := stored_placements.chances_of(chances)):
                 candidates[message] = Candidates(number, pairs)
     return Path(messages, candidates)
+
+
+def moved(conn: Conn, key: int) -> set[str]:
+    """The message ids of the human messages of a thread that were moved, or that a person has kept in place.
+
+    Such a message has other candidates than when its answer was asked for, or none.
+    """
+    rows = [
+        row for rows in conn.each(*((_PATH, range_) for range_ in nodes.spans(conn, key))) for row in rows
+    ]
+    keys = [key for _, _, _, key, chances in rows if chances is not None]
+    placements = stored_placements.by_keys(conn, keys) if keys else {}
+    changed = {
+        number
+        for number, placed in placements.items()
+        if placed.is_move or placed.reason == KEPT_BY_HAND.reason
+    }
+    return {message for number, message, *_ in rows if number in changed}
 
 
 def turns(conn: Conn, tree: int, ends: Iterable[int]) -> dict[int, list[NodeRow]]:

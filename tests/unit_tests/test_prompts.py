@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import httpx
 import pytest
 from langchain.agents import create_agent
 from langchain_core.callbacks import CallbackManagerForLLMRun
@@ -13,9 +15,10 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.tools import tool
+from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
-from pydantic import Field
+from pydantic import Field, SecretStr
 
 from langchain_threadmem import (
     ChatMemory,
@@ -30,6 +33,8 @@ from langchain_threadmem import (
 )
 from langchain_threadmem.integrations.graph import ThreadedState
 from langchain_threadmem.messages.prompt import as_prompt
+from langchain_threadmem.messages.quoting import is_block
+from langchain_threadmem.storage.schema import State
 from langchain_threadmem.threads.tree_view import TreeView
 from tests.providers import refusals
 
@@ -289,3 +294,85 @@ def test_speakers_of_a_group_chat_are_named_in_the_texts(system: MemorySystem) -
 @pytest.fixture
 def memory(system: MemorySystem) -> ChatMemory:
     return system.conversation("talk")
+
+
+@pytest.mark.parametrize("make", [chat, agent, graph])
+def test_only_the_new_answer_is_streamed(make: Callable[..., Any]) -> None:
+    with MemorySystem(embeddings=False) as system:
+        model = Model(chance=random.Random(5), rough=False)
+        runnable = make(model, system, ThreadMemSaver(system), None)
+        config = {"configurable": {"thread_id": "talk"}}
+        for number in range(12):
+            said = [HumanMessage(f"question {number}", id=f"h{number}")]
+            stream = runnable.stream({"messages": said}, config, stream_mode="messages")
+            texts = [message.text for message, _ in stream]
+            last = runnable.get_state(config).values["messages"][-1]
+            assert texts == [last.text]
+
+
+@pytest.mark.anyio
+async def test_only_the_new_answer_is_streamed_on_an_event_loop() -> None:
+    with MemorySystem(embeddings=False) as system:
+        model = Model(chance=random.Random(5), rough=False)
+        runnable = graph(model, system, InMemorySaver(), None)
+        config = {"configurable": {"thread_id": "talk"}}
+        for number in range(8):
+            said = [HumanMessage(f"question {number}", id=f"h{number}")]
+            stream = runnable.astream({"messages": said}, config, stream_mode="messages")
+            assert len([message.text async for message, _ in stream]) == 1
+
+
+class Responses:
+    """A server of OpenAI's Responses API, which knows the chain of each response."""
+
+    def __init__(self) -> None:
+        self.chains: dict[str, list[str]] = {}
+        self.known: list[list[str]] = []
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        sent = json.loads(request.content)
+        chain = [
+            *self.chains.get(sent.get("previous_response_id") or "", ()),
+            *map(self._text, sent["input"]),
+        ]
+        self.known.append(chain)
+        number = len(self.known)
+        self.chains[f"resp_{number}"] = [*chain, f"answer {number}"]
+        part = {"type": "output_text", "text": f"answer {number}", "annotations": []}
+        message = {"type": "message", "id": f"msg_{number}", "role": "assistant", "status": "completed"}
+        body = {
+            **{"id": f"resp_{number}", "object": "response", "created_at": 1, "model": "gpt", "error": None},
+            **{"status": "completed", "output": [{**message, "content": [part]}], "tools": []},
+            **{"incomplete_details": None, "instructions": None, "metadata": {}, "tool_choice": "auto"},
+            **{"parallel_tool_calls": True, "temperature": 1.0, "top_p": 1.0},
+        }
+        return httpx.Response(200, json=body)
+
+    @staticmethod
+    def _text(item: dict[str, Any]) -> str:
+        content = item["content"]
+        return content if isinstance(content, str) else "".join(part["text"] for part in content)
+
+
+def test_a_response_chain_is_that_of_the_thread_and_the_block_reaches_the_model() -> None:
+    server = Responses()
+    client = httpx.Client(transport=httpx.MockTransport(server))
+    model = ChatOpenAI(
+        model="gpt", api_key=SecretStr("none"), http_client=client, use_previous_response_id=True
+    )
+    chance = random.Random(11)
+    with MemorySystem(embeddings=False) as system:
+        memory = system.conversation("talk", node_selector=AnyTurn(chance))
+        blocks = 0
+        for number in range(30):
+            memory.append(f"question {number}")
+            shown = memory.messages
+            memory.append(model.invoke(shown))
+            assert server.known[-1] == [message.text for message in shown]
+            blocks += any(map(is_block, shown))
+            if chance.random() < 0.3:
+                ids = [node.id for node in memory.history if node.state is State.LIVE]
+                human = [node.id for node in memory.history if node.message.text == f"question {number}"]
+                above = [id_ for id_ in ids if id_ < human[-1] and id_ % 2 == 0]
+                memory.place(human[-1], chance.choice([None, *above]))
+        assert blocks > 5
