@@ -141,11 +141,11 @@ class ChatMemory:
         on_selection_failure: Place of a message whose selector fails: after the "latest" answer, at a new
             "root", or an error ("raise").
         cover: The share of the probability that `messages` covers while a message waits for its answer: the
-            turns of other threads that the message may continue are shown too, the likeliest first, until
-            they and the thread have this share. `None` shows the thread alone. Only selectors that give
-            probabilities, such as `SemanticNodeSelector`, make a difference.
-        cover_tokens: Maximum number of tokens of these turns, counted approximately. A window does not count
-            them.
+            turns of other threads that the message may continue are quoted in a block before it, the
+            likeliest first, until they and the thread have this share. `None` shows the thread alone. Only
+            selectors that give probabilities, such as `SemanticNodeSelector`, make a difference.
+        cover_tokens: Maximum number of tokens of a block; `None` for half of the thread, and at least 500.
+            Longer turns are cut. A window does not count them.
         heal: Whether an earlier turn is moved when its answer makes another place clearly likelier. The
             transaction that stores the next message moves it: its human message gets a new node with the
             reason "moved: the answer is about ...", and the old node is superseded. A turn that a person has
@@ -614,8 +614,10 @@ class ChatMemory:
     def messages(self) -> list[BaseMessage]:
         """The messages for a model: the newest system message, then the active thread through the window.
 
-        While a human message waits for its answer, turns of other threads that it may continue are included
-        (option `cover`). The cost depends on the number of messages that are returned: 3 ms for 1,000.
+        While a human message waits for its answer, a marked message before it quotes turns of other threads
+        that it may continue (option `cover`), and the list is one that every provider accepts, see
+        `messages.prompt.as_prompt`: the texts of a group chat name their speakers, for example. The cost
+        depends on the number of messages that are returned: 3 ms for 1,000.
         """
         return run(coverage.messages(self._conversation), self._runtime)
 

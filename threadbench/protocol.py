@@ -16,6 +16,7 @@ from langgraph.graph import END, START, StateGraph
 from langchain_threadmem import MemorySystem
 from langchain_threadmem.integrations.graph import ThreadedState
 from langchain_threadmem.threads.selectors import AnySelector
+from threadbench.cost import covers
 from threadbench.data import Conversation, messages_of, turns_of
 
 
@@ -162,6 +163,7 @@ def play(conversation: Conversation, player: Player) -> Counts:
     """
     counts = Counts(conversations=1)
     continued: set[str | None] = set()
+    said: dict[str | None, tuple[str, str]] = {}
     history, last = 0, None
     for place, rows in enumerate(turns_of(conversation)):
         human, *answers = messages_of(rows)
@@ -182,11 +184,12 @@ def play(conversation: Conversation, player: Player) -> Counts:
                 setattr(counts, name, getattr(counts, name) + more)
         if true is not None:
             counts.follow_ups += 1
-            counts.covered += true in {one.id for one in shown}
+            counts.covered += true in {one.id for one in shown} or covers(shown, *said[true])
         counts.shown += sum(len(one.text) for one in shown)
         counts.history += history
         history += sum(len(row["content"]) for row in rows)
         player.answer(answers)
+        said.update({row["id"]: (rows[0]["content"], row["content"]) for row in rows})
         continued.add(true)
         last = rows[-1]["id"]
     counts.whole += counts.right == counts.messages

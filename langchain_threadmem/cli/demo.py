@@ -28,6 +28,7 @@ from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.messages.text import plural
 from langchain_threadmem.summaries.text_rank import STOP_WORDS
+from langchain_threadmem.threads.coverage import quoted_ids
 from langchain_threadmem.threads.selectors import SemanticNodeSelector
 from langchain_threadmem.tree import graph
 from langchain_threadmem.tree.node import ConversationNode, is_doubtful
@@ -138,7 +139,7 @@ def play(memory: ChatMemory, turns: Sequence[Turn], progress: Progress, topics: 
             total += history
             if topic in last_of_topic:
                 followed += 1
-                covered += last_of_topic[topic] in {message.id for message in view}
+                covered += last_of_topic[topic] in quoted_ids(view)
         if answers:
             last = memory.append(answers)
             history += count_tokens_approximately(answers)

@@ -121,8 +121,8 @@ def select_thread_node(
         suggest_at: The minimum probability of a suggestion, 0 to 1. Without probabilities (language models,
             functions) each other place is suggested.
         **options: As for `ChatMemory`: `single_tree`, `on_selection_failure`, a `window`, which limits the
-            earlier turns in `messages`, `heal`, and `cover` and `cover_tokens`, which add turns of other
-            threads to `messages` if the message may continue them.
+            earlier turns in `messages`, `heal`, and `cover` and `cover_tokens`, which quote turns of
+            other threads in a marked message before the question if it may continue them.
 
     Returns:
         A runnable for `StateGraph.add_node`, sync and async. It sets `messages` and running summaries if they
@@ -260,10 +260,10 @@ def create_threaded_chat(
 ) -> CompiledStateGraph[ThreadedState, None, Any, Any]:
     """A chat in which every message is answered in its own thread.
 
-    A turn selects the thread, recalls from other threads, calls the model with the system prompt, the fenced
-    recall, the thread through the window and the turns of other threads that the message may continue
-    (`cover`), and stores the answer. Tokens can be streamed (`stream_mode="messages"`). The state is a
-    `ThreadedState`.
+    A turn selects the thread, recalls from other threads, calls the model with the system prompt, the thread
+    through the window, and before the question a block with what was recalled and the turns of other threads
+    that the message may continue (`cover`), and stores the answer. Tokens can be streamed
+    (`stream_mode="messages"`). The state is a `ThreadedState`.
 
     Args:
         model: A chat model, or the name of a model for `ChatOpenAI`.

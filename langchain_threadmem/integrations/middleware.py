@@ -1,9 +1,9 @@
 """Middleware for LangChain's agents, which passes the active thread to each model call.
 
 Before the agent runs, the thread of the new human message is selected. Each model call receives the program's
-messages, fenced recall from other threads, the active thread through the window, and the whole current turn;
-the list of the state does not change. After the run of the agent the turn is stored. Messages are identified
-by their ids, so that a resume or a replay stores no message twice.
+messages, the active thread through the window, a block with what other threads add, and the whole current
+turn; the list of the state does not change. After the run of the agent the turn is stored. Messages are
+identified by their ids, so that a resume or a replay stores no message twice.
 """
 
 from __future__ import annotations

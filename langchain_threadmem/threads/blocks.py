@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from langchain_core.messages import BaseMessage, HumanMessage
 
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.messages.excerpts import excerpt
-from langchain_threadmem.messages.quoting import QUOTED, SOURCE
+from langchain_threadmem.messages.quoting import HITS, QUOTED, SOURCE
 from langchain_threadmem.messages.tokens import count_text
 from langchain_threadmem.recall.quoting import Recalled, enclosed, inline, labels_of
 from langchain_threadmem.tree.node import EPOCH, ConversationNode
@@ -26,7 +26,7 @@ WORDS = 60
 the beginning of the answer that they continue."""
 QUESTION = 180
 """The same for the first message of a turn: what it asks may come last."""
-HIT_WORDS = 30
+HIT_WORDS = 25
 """The number of words of a recalled message that are quoted from its beginning."""
 _LEAST_TOKENS = 40
 """The number of tokens below which no turn is quoted."""
@@ -57,6 +57,7 @@ def block(
     hits: Sequence[Recalled] = (),
     most: int | None = None,
     conversation: str = "",
+    hits_most: int | None = None,
 ) -> HumanMessage | None:
     """The block of a question.
 
@@ -67,6 +68,7 @@ def block(
         most: The maximum number of tokens; longer messages are cut to their beginnings and to the lines that
             share words with the question. `None` to quote the turns in full.
         conversation: The conversation of the question, which is not named.
+        hits_most: The maximum number of tokens of the recalled messages and summaries.
 
     Returns:
         The message; `None` if there is nothing to quote.
@@ -90,7 +92,14 @@ def block(
         whole |= quoted.whole
         left = None if left is None else left - quoted.tokens
     lines = [text for _, quoted_texts in sorted(texts) for text in quoted_texts]
-    lines += [text for hit in hits for text in _hit(hit, about, conversation)]
+    quoted_hits = []
+    for hit in hits:
+        hit_tokens = tokens_of(hit, about, conversation)
+        if hits_most is not None and hit_tokens > hits_most:
+            break
+        hits_most = None if hits_most is None else hits_most - hit_tokens
+        lines += _hit(hit, about, conversation)
+        quoted_hits.append(place_of(hit))
     if not lines:
         return None
     text = enclosed(lines, _PREFACE)
@@ -98,8 +107,18 @@ def block(
     return HumanMessage(
         text,
         id=f"threadmem-block-{question.id}-{digest}",
-        additional_kwargs={"lc_source": SOURCE, QUOTED: whole},
+        additional_kwargs={"lc_source": SOURCE, QUOTED: whole, HITS: quoted_hits},
     )
+
+
+def tokens_of(hit: Recalled, about: str, conversation: str) -> int:
+    """The number of tokens with which a block quotes a recalled message or summary."""
+    return sum(map(count_text, _hit(hit, about, conversation)))
+
+
+def place_of(hit: Recalled) -> list[Any]:
+    """The conversation, rank and number of a recalled message or summary."""
+    return [hit["conversation_id"], hit["rank"], hit["node_id"]]
 
 
 def _fitting(turn: Turn, about: str, most: int | None) -> _Quoted | None:

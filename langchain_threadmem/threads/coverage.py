@@ -14,22 +14,23 @@ and a change of the tree cannot leave an old one behind.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from langchain_threadmem.common.inputs import is_share, is_whole
 from langchain_threadmem.engine.flow import Flow, Sql
+from langchain_threadmem.engine.runtime import TreeCache
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.messages.codec import clone, text_of
 from langchain_threadmem.messages.prompt import as_prompt, newest_human
-from langchain_threadmem.messages.quoting import QUOTED, is_block
+from langchain_threadmem.messages.quoting import HITS, QUOTED, is_block
 from langchain_threadmem.messages.roles import is_answer
 from langchain_threadmem.messages.tokens import count_text
 from langchain_threadmem.recall.quoting import Recalled
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.threads import runners_up
-from langchain_threadmem.threads.blocks import Turn, block
+from langchain_threadmem.threads.blocks import Turn, block, place_of, tokens_of
 from langchain_threadmem.threads.run_selector import ThreadedConversation
 from langchain_threadmem.threads.runners_up import Candidates, Path
 from langchain_threadmem.tree import nodes, read
@@ -39,18 +40,30 @@ from langchain_threadmem.tree.nodes import NodeRow
 from langchain_threadmem.tree.rows import nodes_of
 from langchain_threadmem.tree.run_lineage import Span, within
 
-FLOOR = 100
-"""The number of tokens of a conversation below which a question is shown all of it."""
+FLOOR = 60
+"""The number of tokens of a conversation below which a question is shown all of it. On `threads_dev` 100
+tokens cost 2 % more of the price of the whole history, 300 tokens 12 %, and neither covers more."""
 FIRST_NODES: Final = 64
 """The number of the first nodes of a conversation that are read to compare it with `FLOOR`."""
 SHARE, LEAST_TOKENS = 0.5, 500
 """The maximum size of a block: this share of the thread before its question, and at least these tokens."""
-UNLIKELY = 0.0
-"""The probability below which a turn is not quoted."""
+SHARE_RECALLED, LEAST_RECALLED = 0.1, 120
+"""The maximum size of all that was recalled for a thread: a share of it, and at least these tokens."""
 _ROUNDING: Final = 1e-9
 """The rounding error of a sum of probabilities."""
 _LETTERS: Final = 4
 """The number of characters of a thread that count as a token."""
+
+
+class RecalledBefore(TreeCache[list[Recalled]]):
+    """What the blocks of questions quote of recalled messages, by tree and id of the question.
+
+    A later prompt of the thread quotes it again where it was, while this process runs: providers cache a
+    prompt for minutes. Nothing is kept when messages are removed.
+    """
+
+    def drop(self, removed: Mapping[int, Collection[int]]) -> None:
+        self.values.clear()
 
 
 class _Read(NamedTuple):
@@ -147,12 +160,18 @@ def covered(
     if newest is None or is_answer(thread[-1]):
         return thread
     found = _NOTHING if conversation.cover is None else (yield from _read(conversation, thread))
+    tree, before = (yield from tree_of(conversation)), conversation.runtime.get(RecalledBefore).values
     blocks = _Blocks(conversation, found, {message.id for message in thread})
     view: list[BaseMessage] = []
     length = 0
     for place, message in enumerate(thread):
         if isinstance(message, HumanMessage):
-            view += blocks.before(message, length, hits if place == newest else ())
+            key = tree, str(message.id)
+            recalled = hits if place == newest else before.get(key) or ()
+            quoted = blocks.before(message, length, recalled)
+            if place == newest and hits:
+                before.put(key, list(hits))
+            view += quoted
         view.append(message)
         length += len(text_of(message))
     return view
@@ -174,6 +193,11 @@ def quoted_ids(messages: Iterable[BaseMessage], *, whole: bool = False) -> set[s
     return ids
 
 
+def quoted_places(messages: Iterable[BaseMessage]) -> list[list[Any]]:
+    """The places of the recalled messages and summaries that the blocks of a prompt quote."""
+    return [place for message in messages if is_block(message) for place in message.additional_kwargs[HITS]]
+
+
 class _Blocks:
     """The blocks of a prompt, which are made in the order of their questions: none quotes anything twice.
 
@@ -186,6 +210,8 @@ class _Blocks:
     def __init__(self, conversation: ThreadedConversation, found: _Read, shown: set[str | None]) -> None:
         self._conversation, self._found = conversation, found
         self._shown = shown
+        self._places: list[list[Any]] = []
+        self._recalled = 0
         self._numbers = {number for number, id_ in found.path.messages.items() if id_ in shown}
 
     def before(self, question: BaseMessage, length: int, hits: Sequence[Recalled]) -> Sequence[BaseMessage]:
@@ -204,9 +230,17 @@ class _Blocks:
         rows = [] if candidates is None else list(self._turns(str(question.id), candidates, is_small))
         other = self._conversation.runtime.parts.read
         turns = (Turn(nodes_of(turn, other), chance) for turn, chance in rows)
-        quoted = block(question, turns, hits, None if is_small else most, self._conversation.name)
+        left = max(LEAST_RECALLED, int(SHARE_RECALLED * length / _LETTERS)) - self._recalled
+        new = [hit for hit in hits if place_of(hit) not in self._places]
+        name = self._conversation.name
+        quoted = block(question, turns, new, None if is_small else most, name, left)
         if quoted is None:
             return ()
+        places = quoted.additional_kwargs[HITS]
+        self._places += places
+        self._recalled += sum(
+            tokens_of(hit, text_of(question), name) for hit in new if place_of(hit) in places
+        )
         ids = set(quoted.additional_kwargs[QUOTED])
         self._shown |= ids
         self._numbers.update(row.seq for turn, _ in rows for row in turn if row.message in ids)
@@ -244,8 +278,7 @@ def _missing(chances: Chances, shown: Collection[int], share: float) -> list[tup
         if left <= 1.0 - share + _ROUNDING:
             break
         left -= chance
-        if chance >= UNLIKELY:
-            found.append((number, chance))
+        found.append((number, chance))
     return found
 
 

@@ -68,9 +68,12 @@ def recall_elsewhere(
         0,
         lambda hit: not hit.rank and alike(text_of(hit.node.message)) == asked,
     )
-    own_ids = coverage.quoted_ids((yield from coverage.covered(conversation, path)))
+    view = yield from coverage.covered(conversation, path)
+    own_ids, places = coverage.quoted_ids(view), coverage.quoted_places(view)
 
     def is_known(hit: Recollection) -> bool:
+        if [hit.conversation_id, hit.rank, hit.node.id] in places:
+            return True
         if hit.rank or hit.conversation_id != conversation.name:
             return False
         if hit.node.message.id in own_ids or hit.node.id in replaced:
