@@ -13,7 +13,11 @@ human messages, by variant and as the macro average over the variants:
 - stored tree: the parent figure at the end of each conversation, after the moves of turns because of their
   answers. With general questions: if the answer that a message continues was not shown, the answer to the
   message is a general question, as from a model without this context.
-- covered: the answer that the message continues is among the shown messages; their size is counted in words.
+- covered: the question that the message continues and the first 60 words of its answer are shown; the size of
+  prompts is counted in words.
+- price: of all prompts, if a word at the beginning of a prompt that an earlier prompt of the conversation had
+  there costs 0.1 or 0.5 of a word; as a share of the price of sending everything each time. Beside it a
+  window of 20 messages, and a list of which all but 20 messages are summarised in 100 words at every 40.
 - sorted at once: the parent figure of conversations that are imported as one chain and then sorted
   (`ChatMemory.sort`), each turn by its message and its answer.
 - one after another: the parent figure where all conversations of the file are joined to one conversation,
@@ -58,6 +62,7 @@ from langchain_threadmem.storage.schema import State
 from langchain_threadmem.threads.events import SUGGEST_AT
 from langchain_threadmem.threads.run_selector import COVER
 from threadbench.contestants import Nearest, always_last
+from threadbench.cost import Cost, covers
 
 DATA = Path("../shared/data")
 FILE = "threads_dev.jsonl"
@@ -68,8 +73,13 @@ ORACLES = (1.0, 0.95, 0.9, 0.8)
 """The shares of right answers of the oracles."""
 ASK = 0.25
 """The share of messages that the cascade may ask about."""
-AIM_COVERED, AIM_WORDS = 98.5, 33.0
-"""The targets for follow-ups whose continued turn is shown and for the shown words, in percent."""
+AIM_COVERED, AIM_PRICE = 98.5, 0.70
+"""The targets for follow-ups whose continued turn is shown, in percent, and for the price at 0.1."""
+CACHED = (0.1, 0.5)
+"""The prices of a cached word."""
+EVERYTHING, WINDOW, SUMMARISED = "everything", "a window of 20 messages", "summarised at 40 messages"
+KEPT, LONGEST, SUMMARY = 20, 40, HumanMessage("summary " * 100)
+"""The messages that a window and a summary keep, those that are summarised, and a summary of 100 words."""
 GENERAL = (
     "I'm not sure what you are referring to. Could you give me a little more detail?",
     "Sure, let me help you with that. What exactly do you need?",
@@ -100,6 +110,7 @@ class Tally:
     followed: int = 0
     covered: Counter[float] = field(default_factory=Counter)
     shown: Counter[float] = field(default_factory=Counter)
+    price: Counter[tuple[float | str, float]] = field(default_factory=Counter)
     whole: int = 0
     kinds: dict[str, list[bool]] = field(default_factory=lambda: defaultdict(list))
     roots_chosen: int = 0
@@ -116,6 +127,7 @@ class Tally:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.covered += other.covered
         self.shown += other.shown
+        self.price += other.price
         for kind, found in other.kinds.items():
             self.kinds[kind] += found
 
@@ -247,21 +259,31 @@ def play(
     known: dict[str | None, Any] = {}  # ids of the file by message ids
     answered: set[Any] = set()
     words = 0
-    size: dict[Any, int] = {}
+    said: dict[Any, tuple[str, str]] = {}  # question and answer by ids of the file
+    history: list[BaseMessage] = []
+    costs: dict[float | str, Cost] = defaultdict(Cost)
     last = None
     for position, turn in enumerate(turns_of(conversation["messages"])):
         human, *answers = map(message_of, turn)
         if isinstance(oracle, Oracle):
             oracle.right = numbers[turn[0]["parent"]]
         nodes = memory.append(human)
-        views = {share: [message.id for message in view.messages] for share, view in memories.items()}
-        seen = {share: [known[one] for one in view[:-1]] for share, view in views.items()}
-        if asks and answers and turn[0]["parent"] not in (None, *seen[COVER]):
+        views = {share: view.messages for share, view in memories.items()}
+        alone = [known[message.id] for message in views[0.0][:-1]]
+        parent = turn[0]["parent"]
+        covered = {
+            share: parent is not None and covers(view[:-1], *said[parent]) for share, view in views.items()
+        }
+        history.append(human)
+        for what, prompt in {**views, **_others(history)}.items():
+            costs[what].add(prompt)
+        if asks and answers and not (parent is None or covered[COVER]):
             answers, turn = [AIMessage(GENERAL[position % len(GENERAL)])], [turn[0], turn[-1]]
         nodes += memory.append(*answers) if answers else []
         numbers.update((row["id"], node.id) for node, row in zip(nodes, turn, strict=True))
         ids.update((node.id, row["id"]) for node, row in zip(nodes, turn, strict=True))
-        chosen, parent = ids[nodes[0].parent_id], turn[0]["parent"]
+        history += answers
+        chosen = ids[nodes[0].parent_id]
         right = chosen == parent
         kind = (
             "root"
@@ -274,13 +296,13 @@ def play(
         )
         tally.messages += 1
         tally.right += right
-        tally.threads += seen[0.0] == true[parent]
+        tally.threads += alone == true[parent]
         placed[nodes[0].message.id] = right, parent
         tally.followed += parent is not None
         known.update((node.message.id, row["id"]) for node, row in zip(nodes, turn, strict=True))
-        for share, view in seen.items():
-            tally.covered[share] += parent is not None and parent in view
-            tally.shown[share] += sum(size[one] for one in view)
+        for share, view in views.items():
+            tally.covered[share] += covered[share]
+            tally.shown[share] += sum(len(message.text.split()) for message in view[:-1])
         tally.whole += words
         if position:
             tally.kinds[kind].append(right)
@@ -294,12 +316,15 @@ def play(
                 tally.roots_suggested += 1
                 tally.roots_suggested_right += parent is None
         answered.add(parent)
-        for row in turn:
-            size[row["id"]] = len(row["text"].split())
-            words += size[row["id"]]
+        for row, message in zip(turn, (human, *answers), strict=True):
+            said[row["id"]] = human.text, message.text
+            words += len(row["text"].split())
             true[row["id"]] = [*true[parent], row["id"]]
             parent = row["id"]
         last = turn[-1]["id"]
+    for what, cost in costs.items():
+        for share in CACHED:
+            tally.price[what, share] += cost.at(share)
     for node in memory.history:
         if node.state is State.LIVE and node.message.id in placed:
             right, parent = placed[node.message.id]
@@ -308,6 +333,13 @@ def play(
             tally.corrected += is_right and not right
             tally.spoiled += right and not is_right
             tally.moved += bool(node.placement and node.placement.is_move)
+
+
+def _others(history: list[BaseMessage]) -> dict[str, list[BaseMessage]]:
+    """What a model is shown of a history without threads."""
+    summarised = max(len(history) - KEPT, 0) // (LONGEST - KEPT) * (LONGEST - KEPT)
+    summary = [SUMMARY] if summarised else []
+    return {EVERYTHING: history, WINDOW: history[-KEPT:], SUMMARISED: [*summary, *history[summarised:]]}
 
 
 def evaluate(
@@ -498,24 +530,30 @@ def _details(tally: Tally) -> list[Line]:
         ),
         Line("whole thread right", f"{percent(tally.threads, tally.messages):.1f}"),
         *(_covered(tally, share) for share in (0.0, *SHARES)),
+        *(_without_threads(tally, what) for what in (WINDOW, SUMMARISED)),
     ]
 
 
 def _covered(tally: Tally, share: float) -> Line:
-    """The line of follow-ups whose continued turn is shown, with the share of the shown words."""
-    found = percent(tally.covered[share], tally.followed)
+    """The line of follow-ups whose continued turn is shown, with the price of the prompts."""
+    found, price = percent(tally.covered[share], tally.followed), _price(tally, share, CACHED[0])
     words = percent(tally.shown[share], tally.whole)
     name = f"covered, cover={share:g}" if share else "covered, thread alone"
-    beside = f"{words:.1f} % of the words of the history"
+    prices = ", ".join(f"{_price(tally, share, cached):.2f} at {cached:g}" for cached in CACHED)
+    beside = f"{words:.1f} % of the words of the history, price {prices}"
     if share != COVER:
         return Line(name, f"{found:.1f}", beside)
-    return Line(
-        name,
-        f"{found:.1f}",
-        beside,
-        f"≥ {AIM_COVERED:g} at ≤ {AIM_WORDS:g} %",
-        found >= AIM_COVERED and words <= AIM_WORDS,
-    )
+    aim = f"≥ {AIM_COVERED:g} at a price of ≤ {AIM_PRICE:g}"
+    return Line(name, f"{found:.1f}", beside, aim, found >= AIM_COVERED and price <= AIM_PRICE)
+
+
+def _price(tally: Tally, what: float | str, cached: float) -> float:
+    return tally.price[what, cached] / max(tally.price[EVERYTHING, cached], 1)
+
+
+def _without_threads(tally: Tally, what: str) -> Line:
+    prices = " and ".join(f"{_price(tally, what, cached):.2f} at {cached:g}" for cached in CACHED)
+    return Line(f"price, {what}", prices)
 
 
 def _macro_of(tallies: dict[str, Tally]) -> float:

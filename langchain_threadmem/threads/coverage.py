@@ -159,7 +159,7 @@ def covered(
     newest = newest_human(thread)
     if newest is None or is_answer(thread[-1]):
         return thread
-    found = _NOTHING if conversation.cover is None else (yield from _read(conversation, thread))
+    found = _NOTHING if not conversation.cover else (yield from _read(conversation, thread))
     tree, before = (yield from tree_of(conversation)), conversation.runtime.get(RecalledBefore).values
     blocks = _Blocks(conversation, found, {message.id for message in thread})
     view: list[BaseMessage] = []
