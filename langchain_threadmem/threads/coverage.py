@@ -2,8 +2,8 @@
 
 A selector is sometimes wrong, and then the turn that the message continues is in another thread. So a model
 is also shown the runners-up: the next likeliest turns, until the turns that are shown have a given share of
-the probability. They are quoted in a block right before the question (`blocks`), and not merged into the
-thread, since providers bill the beginning of a prompt that they have seen before at about a tenth.
+the probability. They are quoted in a block right before the question (`prompts.quotations`), and not merged
+into the thread, since providers bill the beginning of a prompt that they have seen before at about a tenth.
 
 A block that was shown once stays in the later prompts of its thread, where it was: then these prompts begin
 as the earlier prompt did. A later block quotes nothing again. No block is stored. It follows from the stored
@@ -29,10 +29,10 @@ from langchain_threadmem.messages.roles import is_answer
 from langchain_threadmem.messages.tokens import count_text
 from langchain_threadmem.recall.quoting import Recalled
 from langchain_threadmem.storage.statements import Conn
-from langchain_threadmem.threads import runners_up
-from langchain_threadmem.threads.blocks import Turn, block, place_of, tokens_of
+from langchain_threadmem.threads.prompts import runners_up
+from langchain_threadmem.threads.prompts.quotations import Turn, block, place_of, tokens_of
+from langchain_threadmem.threads.prompts.runners_up import Candidates, Path
 from langchain_threadmem.threads.run_selector import ThreadedConversation
-from langchain_threadmem.threads.runners_up import Candidates, Path
 from langchain_threadmem.tree import nodes, read
 from langchain_threadmem.tree.conversation import tree_of
 from langchain_threadmem.tree.node import Chances

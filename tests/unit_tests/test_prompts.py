@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 from langchain.agents import create_agent
+from langchain.agents.middleware import ModelRequest, wrap_model_call
 from langchain_core.callbacks import CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
@@ -22,6 +23,7 @@ from pydantic import Field, SecretStr
 
 from langchain_threadmem import (
     ChatMemory,
+    LinearNodeSelector,
     MemorySystem,
     MessageWindow,
     ThreadMemChatMessageHistory,
@@ -34,6 +36,7 @@ from langchain_threadmem import (
 from langchain_threadmem.integrations.graph import ThreadedState
 from langchain_threadmem.messages.prompt import as_prompt
 from langchain_threadmem.messages.quoting import is_block
+from langchain_threadmem.messages.tokens import count_tokens
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.threads.tree_view import TreeView
 from tests.providers import refusals
@@ -376,3 +379,87 @@ def test_a_response_chain_is_that_of_the_thread_and_the_block_reaches_the_model(
                 above = [id_ for id_ in ids if id_ < human[-1] and id_ % 2 == 0]
                 memory.place(human[-1], chance.choice([None, *above]))
         assert blocks > 5
+
+
+class Echo(Model):
+    """Answers every question with "Fine." and records its prompts."""
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        self.prompts.append(messages)
+        return ChatResult(generations=[ChatGeneration(message=AIMessage("Fine."))])
+
+
+@pytest.fixture
+def recalling(system: MemorySystem) -> tuple[Any, Echo]:
+    """A linear chat beside another conversation of its owner."""
+    other = system.conversation("garden")
+    other.append("The rose tree is in the north corner.", "Noted: the rose tree.")
+    other.append("The fig tree needs water.", "Noted: the fig tree.")
+    model = Echo()
+    selector = LinearNodeSelector()
+    chat = create_threaded_chat(model, system, selector=selector, scope="owner", conversation_id="talk")
+    return chat, model
+
+
+def test_recalled_text_stays_where_it_was_and_is_not_repeated(
+    recalling: tuple[Any, Echo], invoke: Callable[..., Any]
+) -> None:
+    chat, model = recalling
+    for text in ("Where is the rose tree?", "Is the rose tree tall?", "Thanks."):
+        invoke(chat, {"messages": [("user", text)]}, {"configurable": {"thread_id": "talk"}})
+    first, second, third = model.prompts
+    assert [is_block(message) for message in first] == [True, False]
+    assert 'conversation="garden"' in first[0].text
+    assert second[:2] == first
+    assert third[:2] == first
+    texts = "\n".join(message.text for message in third)
+    assert texts.count("The rose tree is in the north corner.") == 1
+
+
+def test_recalled_text_leaves_when_it_is_erased(system: MemorySystem, recalling: tuple[Any, Echo]) -> None:
+    chat, model = recalling
+    chat.invoke({"messages": [("user", "Where is the rose tree?")]})
+    system.erase(conversation="garden")
+    chat.invoke({"messages": [("user", "Thanks.")]})
+    assert "north corner" in model.prompts[0][0].text
+    assert model.prompts[1][0].text == "Where is the rose tree?"
+
+
+def test_recalled_text_is_bounded_by_the_size_of_the_thread(
+    system: MemorySystem, recalling: tuple[Any, Echo]
+) -> None:
+    chat, model = recalling
+    for number in range(12):
+        system.conversation(f"trees {number}").append(f"Tree {number}: {'tall rose tree ' * 30}", "Yes.")
+    for number in range(6):
+        chat.invoke({"messages": [("user", f"Which tall rose tree is number {number}?")]})
+    blocks = [message for message in model.prompts[-1] if is_block(message)]
+    assert blocks
+    assert count_tokens(blocks) <= 120 + 25 * len(blocks)
+
+
+def test_cache_marks_of_other_middleware_survive_selection(system: MemorySystem) -> None:
+    mark = {"type": "ephemeral"}
+
+    @wrap_model_call
+    def marks(request: ModelRequest, handler: Callable[[ModelRequest], Any]) -> Any:
+        *before, last = request.messages
+        content = [{"type": "text", "text": last.text, "cache_control": mark}]
+        return handler(request.override(messages=[*before, last.model_copy(update={"content": content})]))
+
+    for order in (0, 1):
+        model = Echo()
+        memory = ThreadMemMiddleware(system, selector=LinearNodeSelector(), conversation_id=f"talk {order}")
+        both = [memory, marks] if order else [marks, memory]
+        runnable = create_agent(model, middleware=both, checkpointer=InMemorySaver())
+        for text in ("one", "two"):
+            runnable.invoke({"messages": [("user", text)]}, {"configurable": {"thread_id": str(order)}})
+        shown = model.prompts[-1]
+        assert [message.text for message in shown] == ["one", "Fine.", "two"]
+        assert shown[-1].content[0]["cache_control"] == mark  # type: ignore[index]

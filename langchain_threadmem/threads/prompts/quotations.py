@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 from langchain_core.messages import BaseMessage, HumanMessage
 
 from langchain_threadmem.messages.codec import text_of
-from langchain_threadmem.messages.excerpts import excerpt
 from langchain_threadmem.messages.quoting import HITS, QUOTED, SOURCE
 from langchain_threadmem.messages.tokens import count_text
 from langchain_threadmem.recall.quoting import Recalled, enclosed, inline, labels_of
+from langchain_threadmem.threads.prompts.excerpts import excerpt
 from langchain_threadmem.tree.node import EPOCH, ConversationNode
 
 WORDS = 60
