@@ -24,6 +24,8 @@ SHARES = {
     "covered": ("covered", "follow_ups"),
     "shown": ("shown", "history"),
     "whole": ("whole", "conversations"),
+    "price, cached words at 0.1": ("price_10", "full_price_10"),
+    "price, cached words at 0.5": ("price_50", "full_price_50"),
 }
 """Each figure is the share of one count in another, in percent."""
 

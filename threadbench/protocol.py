@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal, NamedTuple, Protocol
 
 from langchain_core.embeddings import Embeddings
@@ -16,7 +16,7 @@ from langgraph.graph import END, START, StateGraph
 from langchain_threadmem import MemorySystem
 from langchain_threadmem.integrations.graph import ThreadedState
 from langchain_threadmem.threads.selectors import AnySelector
-from threadbench.cost import covers
+from threadbench.cost import Cost, covers
 from threadbench.data import Conversation, messages_of, turns_of
 
 
@@ -59,6 +59,9 @@ class Counts:
         shown: Characters that a model is shown before each message.
         history: Characters of all earlier messages, before each message.
         conversations: Conversations; `whole` are those with every parent right.
+        price_10: Words of all prompts, of which those that a provider has cached count a tenth, see `cost`;
+            `full_price_10` is that of prompts with the whole history.
+        price_50: The same with a half; `full_price_50` likewise.
     """
 
     messages: int = 0
@@ -78,9 +81,13 @@ class Counts:
     history: int = 0
     conversations: int = 0
     whole: int = 0
+    price_10: float = field(default=0.0, compare=False)
+    full_price_10: float = field(default=0.0, compare=False)
+    price_50: float = field(default=0.0, compare=False)
+    full_price_50: float = field(default=0.0, compare=False)
 
 
-COUNTS = tuple(field.name for field in fields(Counts))
+COUNTS = tuple(one.name for one in fields(Counts))
 
 
 class MemoryPlayer:
@@ -164,10 +171,15 @@ def play(conversation: Conversation, player: Player) -> Counts:
     counts = Counts(conversations=1)
     continued: set[str | None] = set()
     said: dict[str | None, tuple[str, str]] = {}
+    cost, full_cost, everything = Cost(), Cost(), list[BaseMessage]()
     history, last = 0, None
     for place, rows in enumerate(turns_of(conversation)):
         human, *answers = messages_of(rows)
         parent, shown = player.ask(human)
+        everything.append(human)
+        cost.add([*shown, human])
+        full_cost.add(everything)
+        everything += answers
         true = rows[0]["parent"]
         right = parent == true
         counts.messages += 1
@@ -193,6 +205,8 @@ def play(conversation: Conversation, player: Player) -> Counts:
         continued.add(true)
         last = rows[-1]["id"]
     counts.whole += counts.right == counts.messages
+    counts.price_10, counts.full_price_10 = cost.at(0.1), full_cost.at(0.1)
+    counts.price_50, counts.full_price_50 = cost.at(0.5), full_cost.at(0.5)
     return counts
 
 
