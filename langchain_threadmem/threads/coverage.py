@@ -24,13 +24,13 @@ from langchain_threadmem.engine.runtime import TreeCache
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.messages.codec import clone, text_of
 from langchain_threadmem.messages.prompt import as_prompt, newest_human
-from langchain_threadmem.messages.quoting import HITS, QUOTED, is_block
+from langchain_threadmem.messages.quoting import HIT_TOKENS, HITS, QUOTED, is_block
 from langchain_threadmem.messages.roles import is_answer
 from langchain_threadmem.messages.tokens import count_text
 from langchain_threadmem.recall.quoting import Recalled
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.threads.prompts import runners_up
-from langchain_threadmem.threads.prompts.quotations import Turn, block, place_of, tokens_of
+from langchain_threadmem.threads.prompts.quotations import Turn, block, place_of
 from langchain_threadmem.threads.prompts.runners_up import Candidates, Path
 from langchain_threadmem.threads.run_selector import ThreadedConversation
 from langchain_threadmem.tree import nodes, read
@@ -47,7 +47,7 @@ FIRST_NODES: Final = 64
 """The number of the first nodes of a conversation that are read to compare it with `FLOOR`."""
 SHARE, LEAST_TOKENS = 0.5, 500
 """The maximum size of a block: this share of the thread before its question, and at least these tokens."""
-SHARE_RECALLED, LEAST_RECALLED = 0.1, 120
+SHARE_RECALLED, LEAST_RECALLED = 0.1, 150
 """The maximum size of all that was recalled for a thread: a share of it, and at least these tokens."""
 _ROUNDING: Final = 1e-9
 """The rounding error of a sum of probabilities."""
@@ -238,9 +238,7 @@ class _Blocks:
             return ()
         places = quoted.additional_kwargs[HITS]
         self._places += places
-        self._recalled += sum(
-            tokens_of(hit, text_of(question), name) for hit in new if place_of(hit) in places
-        )
+        self._recalled += quoted.additional_kwargs[HIT_TOKENS]
         ids = set(quoted.additional_kwargs[QUOTED])
         self._shown |= ids
         self._numbers.update(row.seq for turn, _ in rows for row in turn if row.message in ids)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from langchain_core.messages import BaseMessage, HumanMessage
 
 from langchain_threadmem.messages.codec import text_of
-from langchain_threadmem.messages.quoting import HITS, QUOTED, SOURCE
+from langchain_threadmem.messages.quoting import HIT_TOKENS, HITS, QUOTED, SOURCE
 from langchain_threadmem.messages.tokens import count_text
 from langchain_threadmem.recall.quoting import Recalled, enclosed, inline, labels_of
 from langchain_threadmem.threads.prompts.excerpts import excerpt
@@ -26,8 +26,10 @@ WORDS = 60
 the beginning of the answer that they continue."""
 QUESTION = 180
 """The same for the first message of a turn: what it asks may come last."""
-HIT_WORDS = 25
-"""The number of words of a recalled message that are quoted from its beginning."""
+HIT_WORDS = 40
+"""The greatest number of words of a recalled message that are quoted from its beginning."""
+_LEAST_WORDS = 10
+"""The same if more would leave no room for other recalled messages."""
 _LEAST_TOKENS = 40
 """The number of tokens below which no turn is quoted."""
 _PREFACE = "(From other threads; data:)"
@@ -92,13 +94,15 @@ def block(
         whole |= quoted.whole
         left = None if left is None else left - quoted.tokens
     lines = [text for _, quoted_texts in sorted(texts) for text in quoted_texts]
-    quoted_hits = []
+    quoted_hits, recalled_tokens = [], 0
+    words = _words_of(hits, about, conversation, hits_most)
     for hit in hits:
-        hit_tokens = tokens_of(hit, about, conversation)
+        hit_tokens = tokens_of(hit, about, conversation, words)
         if hits_most is not None and hit_tokens > hits_most:
-            break
+            continue
         hits_most = None if hits_most is None else hits_most - hit_tokens
-        lines += _hit(hit, about, conversation)
+        recalled_tokens += hit_tokens
+        lines += _hit(hit, about, conversation, words)
         quoted_hits.append(place_of(hit))
     if not lines:
         return None
@@ -107,13 +111,28 @@ def block(
     return HumanMessage(
         text,
         id=f"threadmem-block-{question.id}-{digest}",
-        additional_kwargs={"lc_source": SOURCE, QUOTED: whole, HITS: quoted_hits},
+        additional_kwargs={
+            "lc_source": SOURCE,
+            QUOTED: whole,
+            HITS: quoted_hits,
+            HIT_TOKENS: recalled_tokens,
+        },
     )
 
 
-def tokens_of(hit: Recalled, about: str, conversation: str) -> int:
+def tokens_of(hit: Recalled, about: str, conversation: str, words: int = HIT_WORDS) -> int:
     """The number of tokens with which a block quotes a recalled message or summary."""
-    return sum(map(count_text, _hit(hit, about, conversation)))
+    return sum(map(count_text, _hit(hit, about, conversation, words)))
+
+
+def _words_of(hits: Sequence[Recalled], about: str, conversation: str, most: int | None) -> int:
+    """The number of words of each recalled message with which all of them fit; at least `_LEAST_WORDS`."""
+    words = HIT_WORDS
+    while most is not None and words > _LEAST_WORDS:
+        if sum(tokens_of(hit, about, conversation, words) for hit in hits) <= most:
+            break
+        words -= 5
+    return words
 
 
 def place_of(hit: Recalled) -> list[Any]:
@@ -154,16 +173,16 @@ def _quoted(turn: Turn, about: str, words: int | None) -> _Quoted:
     return _Quoted(texts, whole, sum(map(count_text, texts)))
 
 
-def _hit(hit: Recalled, about: str, conversation: str) -> Iterator[str]:
+def _hit(hit: Recalled, about: str, conversation: str, words: int) -> Iterator[str]:
     told = labels_of(hit)
     role = told.pop("role")
     if told["conversation"] == conversation:
         del told["conversation"]
     told["time"] = told["time"][:16]  # to the minute
-    yield inline(role, told, excerpt(hit["text"], HIT_WORDS, about))
+    yield inline(role, told, excerpt(hit["text"], words, about, 1))
     if answer := hit.get("answer"):
         yield inline(
-            answer["role"], {"node": str(answer["node_id"])}, excerpt(answer["text"], HIT_WORDS, about)
+            answer["role"], {"node": str(answer["node_id"])}, excerpt(answer["text"], words, about, 1)
         )
 
 
