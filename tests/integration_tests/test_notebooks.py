@@ -51,10 +51,12 @@ def trees(notebook: Any) -> list[str]:
 
 
 NUMBER = re.compile(r"\d+\.\d+|\d+(?= ?%)")
+TIME = re.compile(r'(?<= time=")[\dT:+.-]+')
 
 
 def parts(text: str) -> tuple[list[str], list[float]]:
-    """A text without its decimal numbers and percentages, and these numbers."""
+    """A text without its decimal numbers and percentages, and these numbers; the times of messages differ."""
+    text = TIME.sub("", text)
     return NUMBER.split(text), [float(number) for number in NUMBER.findall(text)]
 
 
