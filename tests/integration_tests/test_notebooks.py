@@ -118,7 +118,7 @@ def shows_a_graph_as_a_tree(text: str, pictures: list[str]) -> None:
     assert text.count(str(THREADS[0])) >= 2
     assert all(text.count(f"{thread}\n") == 2 for thread in THREADS[1:])
     # No call of the model has received the whole conversation, which has eleven messages at the end.
-    assert max(int(number) for number in re.findall(r"\[shown: (\d+)\]\n", text)) == 5
+    assert max(int(number) for number in re.findall(r"\[shown: (\d+)\]\n", text)) == 4
     assert "continues - this looks like another topic: 'Sourdough bread comes flat'" in text
     assert "no problems" in text
 
@@ -134,7 +134,7 @@ def shows_an_agent_with_memory(text: str, pictures: list[str]) -> None:
     assert all(read <= whole for read, whole in calls)
     assert calls[-1][0] < calls[-1][1] / 2
     assert re.search(r"How do I read a CSV file in Python\?  \(shares csv, file; ", text)
-    assert "I looked it up: My sourdough bread comes out flat. Why?" in text
+    assert "I looked it up: The dough probably did not ferment long enough." in text
     assert "['Ada bakes wheat bread.']\nForgotten." in text
     assert "'conversation_id': 'monday', 'node_id'" in text
     assert "no problems" in text
