@@ -32,6 +32,7 @@ from pydantic import PrivateAttr
 from benchmarks._measure import Line, show
 from benchmarks.threads import ASK, Oracle, Remembering
 from langchain_threadmem import LLMNodeSelector, MemorySystem, SemanticNodeSelector, ThreadMemMiddleware
+from langchain_threadmem.messages.quoting import is_made_up
 from training.corpus import HELD_OUT, Turn, Written, written
 
 Selector = SemanticNodeSelector | LLMNodeSelector
@@ -101,6 +102,14 @@ def place_of(message: BaseMessage) -> int:
     return int(str(getattr(message, "tool_call_id", message.id)).split("-")[0])
 
 
+def places_in(message: BaseMessage, one: Written) -> set[int]:
+    """The places of the turns that a message shows: its own, or those that a block quotes."""
+    if not is_made_up(message):
+        return {place_of(message)}
+    text = " ".join(message.text.replace("&lt;", "<").split())
+    return {place for place, turn in enumerate(one.turns) if " ".join(turn.human.split()) in text}
+
+
 def play(one: Written, system: MemorySystem, selector: Selector, tally: Tally) -> None:
     """Replay a conversation with an agent and add to the counts."""
     model = Script()
@@ -122,16 +131,17 @@ def play(one: Written, system: MemorySystem, selector: Selector, tally: Tally) -
         tip = conversation.tip
         number[place] = None if tip is None else tip.id
         above[place] = [*above[turn.previous], place]
-        history = [message for message in state["messages"] if place_of(message) < place]
+        said = [message for message in state["messages"] if not is_made_up(message)]
+        history = [message for message in said if place_of(message) < place]
         for view in model.shown():
-            places = {place_of(message) for message in view}
+            places = set().union(*(places_in(message, one) for message in view))
             tally.calls += 1
             tally.pure += all(one.turns[at].matter == turn.matter for at in places)
             wanted = set(above[turn.previous])
             tally.wanted += len(wanted)
             tally.held += len(wanted & places)
             tally.tokens += count_tokens_approximately(view)
-            own = [message for message in view if place_of(message) == place]
+            own = [message for message in view if not is_made_up(message) and place_of(message) == place]
             tally.whole += count_tokens_approximately([*history, *own])
 
 

@@ -92,12 +92,14 @@ class Chat:
             for node in shown
         ]
         listed = memory.list_threads(limit=SHOWN)
-        branches = Counter(one.root_id for one in listed)
+        alike = Counter((one.root_id, one.title) for one in listed)
         threads = [
             {
                 **{key: getattr(one, key) for key in ("id", "title", "preview", "messages", "active")},
-                # Branches of one first message have its title.
-                "name": one.title if branches[one.root_id] == 1 else f"{one.title} › {one.preview[:60]}",
+                # Branches may have equal titles.
+                "name": one.title
+                if alike[one.root_id, one.title] == 1
+                else f"{one.title} › {one.preview[:60]}",
             }
             for one in listed
         ]

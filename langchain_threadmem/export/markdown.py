@@ -53,7 +53,7 @@ def to_markdown(nodes: Sequence[ConversationNode], *, title: str = "Conversation
         <BLANKLINE>
         2 messages in 1 thread
         <BLANKLINE>
-        ## Figs grow
+        ## Where do figs grow?
         <BLANKLINE>
         **1 User**
         <BLANKLINE>

@@ -183,7 +183,7 @@ def list_threads_tool(
         >>> memory = ChatMemory(conversation_id="home", embeddings=False)
         >>> nodes = memory.append("How do I bake bread?", "With patience.")
         >>> list_threads_tool(memory).invoke({}).splitlines()[2][:48]
-        '<thread conversation="home" node="2" title="Bake'
+        '<thread conversation="home" node="2" title="How '
     """
     check_memory(memory, conversation_id, None, owner)
 

@@ -14,6 +14,7 @@ from sqlalchemy import (
     BindParameter,
     ColumnElement,
     Select,
+    and_,
     bindparam,
     desc,
     func,
@@ -76,7 +77,7 @@ OUTLINE = node.c["key", "seq", "parent", "role", "state", "created"]
 """The columns of `Outline`."""
 HIDDEN = (State.PURGED, State.REMOVED)
 """The states of nodes that no reader of a conversation returns; they are the highest."""
-STORED = node.c.state < literal_column(str(int(min(HIDDEN))))
+STORED = and_(*(node.c.state != literal_column(str(int(state))) for state in sorted(HIDDEN)))
 """Whether a node is neither purged nor removed."""
 
 

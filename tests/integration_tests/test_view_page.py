@@ -185,7 +185,7 @@ def test_a_thread_keeps_its_colour_and_branches_have_names(served: Served, brows
     assert len(set(colors.values())) == 3
     names = page.locator("#threads .item b > span:not(.word)").all_inner_texts()
     assert len(set(names)) == len(names)
-    assert {"Salt", "Oven"} <= set(names)
+    assert {"Which salt 2", "Which oven 2"} <= set(names)
     assert page.locator("#threads .word", has_text="branch of Bake bread").count() == 2
     moved = memory.place(7, 4)
     page.locator(f"#row-{moved.id}").wait_for()

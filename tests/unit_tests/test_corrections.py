@@ -144,7 +144,7 @@ def test_doubtful_places_are_marked_on_the_page_in_the_picture_and_in_the_termin
     memory = ChatMemory(node_selector=Scripted(rye=((2, chance), (None, 1 - chance))), embeddings=False)
     for text in ("bread", "rye"):
         memory.append(text, text)
-    assert memory.export("html").count("<mark>doubtful:</mark>") == marks
+    assert memory.export("html").count("doubtful:</mark>") == marks
     assert memory.export("svg").count(">? </tspan>rye") == marks
     assert memory.export("svg").count("stroke-dasharray") == marks
     assert drawn(memory.history).count("? 3 User: rye") == marks

@@ -160,7 +160,7 @@ def test_markdown_has_a_heading_for_each_thread_and_each_message_once() -> None:
     nodes += thread(HumanMessage("Or medlars?"), first=5, above=2)
     text = to_markdown(nodes, title="My *fruit*")
     headings = [line for line in text.splitlines() if line.startswith("#")]
-    assert headings == [r"# My \*fruit\*", "## Figs grow", "## Medlars"]
+    assert headings == [r"# My \*fruit\*", "## Where do figs grow?", "## Or medlars?"]
     assert text.count("In the south.") == 1
     assert "*Continues message 2.*" in text
     assert "**5 User**\n\n> Or medlars?" in text
@@ -380,7 +380,7 @@ def test_the_command_writes_a_file_in_the_format_of_its_suffix(
 ) -> None:
     path = tmp_path / "figs.md"
     assert main(["export", "Figs/1", "--db", database, "--out", str(path), "--json"]) == 0
-    assert path.read_text().startswith("# Figs grow\n")
+    assert path.read_text().startswith("# Where do figs grow?\n")
     assert json.loads(capsys.readouterr().out) == {
         "format": "markdown",
         "conversations": 1,

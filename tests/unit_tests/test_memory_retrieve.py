@@ -166,7 +166,7 @@ def test_the_last_n_are_a_suffix_of_the_thread_that_needs_no_more_than_its_calls
         made = {"human": HumanMessage("h"), "ai": AIMessage("a"), "system": SystemMessage(f"s{number}")}
         pair = [call, ToolMessage("r", tool_call_id=str(number))]
         memory.extend(pair if role == "call" else [made[role]])
-    said = [message for message in memory.messages if message.type != "system"]
+    said = [node.message for node in memory.history if node.message.type != "system"]
     found = memory.retrieve("x", n)
     assert found == said[len(said) - len(found) :]
     assert min(n, len(said)) <= len(found) <= min(n, len(said)) + 1

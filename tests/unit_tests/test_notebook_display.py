@@ -106,5 +106,5 @@ def test_hits_are_a_list_with_scores_and_reasons(system: MemorySystem, verbs: Wr
 
 def test_lists_of_conversations_and_threads_are_displayed(system: MemorySystem, verbs: Wrap) -> None:
     verbs(memory := system.conversation("talk")).append("How do I feed rye?", "With water.")
-    assert ">Feed rye<" in system.list_conversations()._repr_html_()
+    assert ">How do I feed rye?<" in system.list_conversations()._repr_html_()
     assert ">yes<" in memory.list_threads()._repr_html_()

@@ -95,7 +95,7 @@ def test_a_conversation_that_begins_with_an_answer_is_played() -> None:
         turns_of([AIMessage("How can I help?"), HumanMessage("Not at all.")]),
         lambda done, total: None,
     )
-    assert [message.content for message in memory.messages] == ["How can I help?", "Not at all."]
+    assert [node.message.content for node in memory.history] == ["How can I help?", "Not at all."]
 
 
 def test_questions_are_the_words_that_set_a_thread_apart() -> None:

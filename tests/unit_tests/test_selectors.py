@@ -348,7 +348,9 @@ def test_probabilities_without_a_reason_are_kept_and_used(system: MemorySystem, 
     [node] = verb.append("c")
     assert node.placement is not None
     assert (node.placement.reason, node.placement.chances) == ("continues node 2", ((2, 0.6), (4, 0.4)))
-    assert [message.content for message in verb.messages()] == ["a", "A", "b", "B", "c"]
+    *thread, block, question = verb.messages()
+    assert [message.content for message in (*thread, question)] == ["a", "A", "c"]
+    assert ">b</human>\n<ai>B</ai>" in block.content
     assert [doubt.node.id for doubt in verb.doubtful()] == [5]
 
 

@@ -142,7 +142,7 @@ function listThreads(doc) {
         title: view.writes ? "F2 or double click: rename" : null,
       },
       make("b", {}, make("i", { class: "dot", "aria-hidden": "true" }), make("span", {}, title), thread.active ? say("active", "active", "small") : ""),
-      isBranch ? say("branch", `branch of ${thread.title}`, "small") : "",
+      isBranch ? say("branch", `branch of ${doc.topics[doc.strands[map.index.get(thread.root)]]}`, "small") : "",
       make("small", {}, `${plural(thread.messages, "message")} · ${formatTime(thread.updated, true)}`),
     );
   });
