@@ -119,7 +119,7 @@ def shows_a_graph_as_a_tree(text: str, pictures: list[str]) -> None:
     assert all(text.count(f"{thread}\n") == 2 for thread in THREADS[1:])
     # No call of the model has received the whole conversation, which has eleven messages at the end.
     assert max(int(number) for number in re.findall(r"\[shown: (\d+)\]\n", text)) == 4
-    assert "continues - this looks like another topic: 'Sourdough bread comes flat'" in text
+    assert "continues - this looks like another topic: 'My sourdough bread comes out flat. Why?'" in text
     assert "no problems" in text
 
 
