@@ -152,8 +152,18 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if config.option.markexpr == "core" and is_other else None
 
 
+def _is_repeated(item: pytest.Item) -> bool:
+    """Whether a test makes the sync calls on PostgreSQL that its async form makes in a thread."""
+    params = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
+    return params.get("url") == "postgresql" and "sync" in (params.get("verbs"), params.get("invoke"))
+
+
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--all-modes"):
+        repeated = [item for item in items if _is_repeated(item)]
+        config.hook.pytest_deselected(items=repeated)
+        items[:] = [item for item in items if not _is_repeated(item)]
     for item in items:
         others = any(item.get_closest_marker(name) for name in ("postgres", "slow", "model"))
         if item.path.stem in CORE and not others and "async" not in item.name:
@@ -162,6 +172,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--pgbouncer", action="store_true", help="connect to PostgreSQL through PgBouncer")
+    parser.addoption("--all-modes", action="store_true", help="run sync calls on PostgreSQL too")
 
 
 @pytest.fixture(scope="session")
