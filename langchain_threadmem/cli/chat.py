@@ -71,14 +71,23 @@ def _access(access: Access, *, is_copy: bool) -> Iterator[Access]:
         return
     from tempfile import TemporaryDirectory
 
+    from langchain_threadmem.storage.urls import sqlite_file
     from langchain_threadmem.transfer.backup import backup
+    from langchain_threadmem.transfer.convert import convert
 
     with access.open(read_only=True) as system:  # The owner of the database; a missing one is an error.
         owner = system.owner
     with TemporaryDirectory(prefix="threadmem-", ignore_cleanup_errors=True) as folder:
         copy = Path(folder, "copy.db")
         with progress_bar("copy") as update:
-            backup(access.db, copy, lambda table, done, total: update(done, total, table))
+
+            def progress(table: str, done: int, total: int) -> None:
+                update(done, total, table)
+
+            if sqlite_file(access.db) is None:  # A server may have the memories of many others.
+                convert(access.db, copy, owner=owner, progress=progress)
+            else:
+                backup(access.db, copy, progress)
         yield replace(access, db=str(copy), owner=owner)
 
 

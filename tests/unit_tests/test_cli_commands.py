@@ -490,7 +490,7 @@ def test_repair_copies_a_server_into_a_folder_first(
         connection.execute("UPDATE threadmem_node SET state = 9 WHERE seq = 2")
     assert main(["repair", "--db", owned_url, "--json"]) == 1
     done = json.loads(capsys.readouterr().out)
-    assert (done["ok"], done["repairs"], len(done["problems"])) == (False, [], 2)
+    assert (done["ok"], done["repairs"], len(done["problems"])) == (False, [], 3)
     assert (Path(done["backup"]) / "manifest.json").is_file()
 
 

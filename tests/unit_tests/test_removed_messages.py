@@ -135,7 +135,7 @@ def everything_shown(memory: ChatMemory) -> str:
     parts += [[node.message.text for node in memory.versions(node.id)] for node in history]
     parts += [memory.export(kind) for kind in ("json", "markdown", "html")]
     parts += [memory.to_mermaid(), [message.text for message in memory.messages]]
-    parts += [[hit.node.message.text for hit in memory.recall(word)] for word in ("pin", "1234", "mail")]
+    parts += [[hit.node.message.text for hit in memory.recall(word)] for word in ("pin", "quince", "mail")]
     return json.dumps(parts)
 
 
@@ -155,13 +155,13 @@ def test_a_message_that_is_replaced_under_its_id_is_neither_shown_nor_recalled(
     system: MemorySystem, model: Recorder, build: Build, saver: Any, invoke: Invoke
 ) -> None:
     graph = build(model, system, saver, LinearNodeSelector(), 0)
-    say(invoke, graph, "my pin is 1234", "and what now?")
-    redacted = HumanMessage("my pin is ****", id=named(graph, "1234"))
+    say(invoke, graph, "my pin is quince", "and what now?")
+    redacted = HumanMessage("my pin is ****", id=named(graph, "quince"))
     graph.update_state(CONFIG, {"messages": [redacted]})
     say(invoke, graph, "which pin?")
     assert model.shown[-1] == ["my pin is ****", "Noted 1.", "and what now?", "Noted 2.", "which pin?"]
     memory = system.conversation("talk")
-    assert "1234" not in everything_shown(memory)
+    assert "quince" not in everything_shown(memory)
     assert next(hit.node.message.text for hit in memory.recall("my pin")) == "my pin is ****"
     assert memory.verify().ok
 
@@ -175,47 +175,47 @@ def test_no_reason_quotes_a_message_that_was_redacted(
         return ends[-1].id if ends else None
 
     graph = build(model, system, saver, selector, 0)
-    say(invoke, graph, "my pin is 1234", "and what now?")
+    say(invoke, graph, "my pin is quince", "and what now?")
     memory = system.conversation("talk")
-    assert "my pin is 1234" in memory.history[2].placement.reason
-    graph.update_state(CONFIG, {"messages": [HumanMessage("my pin is ****", id=named(graph, "1234"))]})
+    assert "my pin is quince" in memory.history[2].placement.reason
+    graph.update_state(CONFIG, {"messages": [HumanMessage("my pin is ****", id=named(graph, "quince"))]})
     say(invoke, graph, "which pin?")
-    assert "1234" not in everything_shown(memory)
+    assert "quince" not in everything_shown(memory)
 
 
 def test_a_redaction_holds_in_each_thread(
     system: MemorySystem, model: Recorder, saver: Any, invoke: Invoke
 ) -> None:
-    model.script = {"pin one": "It is 1234."}
+    model.script = {"pin one": "It is quince."}
 
     def selector(tree: Any, message: BaseMessage) -> int | None:
         return next((end.id for end in tree.turn_ends() if end.previous is None), None)
 
     graph = agent(model, system, saver, selector, 0)
     say(invoke, graph, "pin one", "pin two", "pin three")
-    redacted = AIMessage("It is ****.", id=named(graph, "1234"))
+    redacted = AIMessage("It is ****.", id=named(graph, "quince"))
     graph.update_state(CONFIG, {"messages": [redacted]})
     memory = system.conversation("talk")
     say(invoke, graph, "pin four")
     assert model.shown[-1] == ["pin one", "It is ****.", "pin four"]
     for thread in memory.threads():
         assert [node.message.text for node in thread][:2] == ["pin one", "It is ****."]
-    assert "1234" not in everything_shown(memory)
+    assert "quince" not in everything_shown(memory)
 
 
 def test_a_checkpoint_from_before_a_redaction_is_as_it_was_and_shown_redacted(
     system: MemorySystem, model: Recorder, build: Build, saver: Any, invoke: Invoke
 ) -> None:
     graph = build(model, system, saver, LinearNodeSelector(), 0)
-    say(invoke, graph, "my pin is 1234")
+    say(invoke, graph, "my pin is quince")
     before = graph.get_state(CONFIG).config
     say(invoke, graph, "and what now?")
-    graph.update_state(CONFIG, {"messages": [HumanMessage("my pin is ****", id=named(graph, "1234"))]})
+    graph.update_state(CONFIG, {"messages": [HumanMessage("my pin is ****", id=named(graph, "quince"))]})
     say(invoke, graph, "which pin?")
-    assert graph.get_state(before).values["messages"][0].text == "my pin is 1234"
+    assert graph.get_state(before).values["messages"][0].text == "my pin is quince"
     invoke(graph, {"messages": [("user", "go back")]}, before)
     assert model.shown[-1] == ["my pin is ****", "Noted 1.", "go back"]
-    assert "1234" not in everything_shown(system.conversation("talk"))
+    assert "quince" not in everything_shown(system.conversation("talk"))
 
 
 @pytest.mark.parametrize("memory_first", [True, False])
@@ -241,12 +241,12 @@ def test_what_other_middleware_redacts_is_redacted_everywhere(
 
 
 def test_a_redaction_is_the_same_whatever_the_order_of_writes(system: MemorySystem) -> None:
-    saver, raw = ThreadMemSaver(system), HumanMessage("my pin is 1234", id="h1")
+    saver, raw = ThreadMemSaver(system), HumanMessage("my pin is quince", id="h1")
     redacted = HumanMessage("my pin is ****", id="h1")
     node = select_thread_node(system, LinearNodeSelector())
     node.invoke({"messages": [raw]}, CONFIG)
     store_turn_node(system).invoke({"messages": [redacted]}, CONFIG)
-    assert "1234" not in stored(system)
+    assert "quince" not in stored(system)
     # A saver that writes in the background stores the input of the run after the node has run.
     builder = StateGraph(ThreadedState).add_node("end", lambda state: {})
     graph = builder.add_edge(START, "end").compile(checkpointer=saver)
@@ -261,7 +261,7 @@ def test_a_saver_that_writes_late_does_not_bring_back_what_a_run_has_redacted(sy
     saver = ThreadMemSaver(system)
     checkpoint = empty_checkpoint() | {
         "channel_versions": {"messages": 1},
-        "channel_values": {"messages": [HumanMessage("my pin is 1234", id="h1")]},
+        "channel_values": {"messages": [HumanMessage("my pin is quince", id="h1")]},
     }
     redacted = HumanMessage("my pin is ****", id="h1")
     store_turn_node(system).invoke({"messages": [redacted]}, CONFIG)
@@ -269,7 +269,7 @@ def test_a_saver_that_writes_late_does_not_bring_back_what_a_run_has_redacted(sy
         {"configurable": {"thread_id": "talk", "checkpoint_ns": ""}}, checkpoint, {}, {"messages": 1}
     )
     memory = system.conversation("talk")
-    assert "1234" not in everything_shown(memory)
+    assert "quince" not in everything_shown(memory)
     assert [message.text for message in memory.messages] == ["my pin is ****"]
     found = saver.get_tuple(at)
     assert found is not None
@@ -280,13 +280,13 @@ def test_a_saver_that_writes_late_does_not_bring_back_what_a_run_has_redacted(sy
 
 
 def test_a_history_takes_a_redaction(system: MemorySystem) -> None:
-    said = [HumanMessage("my pin is 1234", id="h1"), AIMessage("Noted.", id="a1")]
+    said = [HumanMessage("my pin is quince", id="h1"), AIMessage("Noted.", id="a1")]
     ThreadMemChatMessageHistory("talk", system).add_messages(said)
     said[0] = HumanMessage("my pin is ****", id="h1")
     ThreadMemChatMessageHistory("talk", system).add_messages([*said, HumanMessage("which pin?", id="h2")])
     memory = system.conversation("talk")
     assert [message.text for message in memory.messages] == ["my pin is ****", "Noted.", "which pin?"]
-    assert "1234" not in everything_shown(memory)
+    assert "quince" not in everything_shown(memory)
 
 
 def test_a_question_that_is_asked_again_in_other_words_keeps_its_first_version(
@@ -504,35 +504,35 @@ def test_no_summary_quotes_what_a_list_removes(
     with MemorySystem(url, owner=owner, embeddings=False, summarizer=Quoting()) as system:
         saver: Any = ThreadMemSaver(system) if own_saver else InMemorySaver()
         graph = agent(model, system, saver, LinearNodeSelector(), 0)
-        say(invoke, graph, "my pin is 1234", "and what now?")
+        say(invoke, graph, "my pin is quince", "and what now?")
         system.summarize_long_term_memory()
-        assert "1234" in str(system.query("pin 1234"))
-        id_ = named(graph, "1234")
+        assert "quince" in str(system.query("pin quince"))
+        id_ = named(graph, "quince")
         changed = RemoveMessage(id_) if deletes else HumanMessage("my pin is ****", id=id_)
         graph.update_state(CONFIG, {"messages": [changed]})
         say(invoke, graph, "which number?")
-        assert "1234" not in str(system.query("pin"))
+        assert "quince" not in str(system.query("pin"))
         assert system.verify().ok
 
 
 def test_a_message_is_forgotten_by_its_id(system: MemorySystem, verbs: Callable[..., Any]) -> None:
     memory = verbs(system.conversation("talk"))
-    memory.append(HumanMessage("my pin is 1234", id="h1"), "Noted.")
+    memory.append(HumanMessage("my pin is quince", id="h1"), "Noted.")
     memory.append("and now?", "Fine.")
     memory.forget("h1")
     assert [message.text for message in memory.messages()] == ["Noted.", "and now?", "Fine."]
-    assert "1234" not in [node.message.text for node in memory.history()]
-    assert not any("1234" in hit.node.message.text for hit in memory.recall("pin 1234"))
+    assert "quince" not in [node.message.text for node in memory.history()]
+    assert not any("quince" in hit.node.message.text for hit in memory.recall("pin quince"))
     with pytest.raises(NodeNotFoundError):
         memory.forget("h1")
 
 
 def test_a_forgotten_message_may_stay_in_the_history(system: MemorySystem, verbs: Callable[..., Any]) -> None:
     memory = verbs(system.conversation("talk"))
-    memory.append(HumanMessage("my pin is 1234", id="h1"), "Noted.")
+    memory.append(HumanMessage("my pin is quince", id="h1"), "Noted.")
     memory.forget(1, purge=False)
-    assert [message.text for message in memory.messages()] == ["my pin is 1234", "Noted."]
-    assert not any("1234" in hit.node.message.text for hit in memory.recall("pin 1234"))
+    assert [message.text for message in memory.messages()] == ["my pin is quince", "Noted."]
+    assert not any("quince" in hit.node.message.text for hit in memory.recall("pin quince"))
     with pytest.raises(InputError, match="forgotten before"):
         memory.forget(1, purge=False)
 
@@ -541,9 +541,9 @@ def test_the_versions_before_a_redaction_leave_with_the_message(system: MemorySy
     saver = ThreadMemSaver(system)
     builder = StateGraph(ThreadedState).add_node("model", lambda state: {"messages": [AIMessage("Noted.")]})
     graph = builder.add_edge(START, "model").compile(checkpointer=saver)
-    graph.invoke({"messages": [HumanMessage("my pin is 1234", id="h1")]}, CONFIG)
+    graph.invoke({"messages": [HumanMessage("my pin is quince", id="h1")]}, CONFIG)
     graph.update_state(CONFIG, {"messages": [HumanMessage("my pin is ****", id="h1")]})
-    assert "1234" in stored(system)
+    assert "quince" in stored(system)
     system.conversation("talk").forget("h1")
-    assert "1234" not in stored(system)
+    assert "quince" not in stored(system)
     assert "pin" not in stored(system)
