@@ -21,6 +21,7 @@ from langchain_threadmem.messages.text import listed, one_line
 
 if TYPE_CHECKING:
     from langchain_threadmem.chat_memory import ChatMemory
+    from langchain_threadmem.engine.chat_model import Model
     from langchain_threadmem.memory_system import MemorySystem
 
 DATABASE = "memory.db"
@@ -47,8 +48,21 @@ class Access:
     owner: str | None = None
     everybody: bool = False
 
-    def open(self, *, read_only: bool = False, **options: Any) -> MemorySystem:
+    def open(
+        self,
+        *,
+        read_only: bool = False,
+        embeddings: Literal[False] | None = None,
+        vectors: str | None = None,
+        model: Model | None = None,
+    ) -> MemorySystem:
         """Open the existing memory of the owner; if none was named, of the only owner, else of `OWNER`.
+
+        Args:
+            read_only: As for `MemorySystem`.
+            embeddings: As for `MemorySystem`.
+            vectors: As for `MemorySystem`.
+            model: As for `MemorySystem`.
 
         Raises:
             InputError: The database does not exist, or has no memory of the owner.
@@ -60,7 +74,9 @@ class Access:
         owner = self.owner or (existing[0] if len(existing) == 1 else OWNER)
         if existing and owner not in existing:
             raise InputError(f"there is no memory of {owner!r}; there is {listed(existing)}")
-        return MemorySystem(self.db, owner=owner, read_only=read_only, **options)
+        return MemorySystem(
+            self.db, owner=owner, read_only=read_only, embeddings=embeddings, vectors=vectors, model=model
+        )
 
     def owners(self, *, migrate: bool = False) -> list[str]:
         """The owners in the database; none if row-level security hides them.
