@@ -31,7 +31,7 @@ from typing_extensions import TypedDict
 from benchmarks._measure import Line, Times, against, command, rounds, within
 from benchmarks.append import ANSWER, QUESTION, turns
 from langchain_threadmem import MemorySystem, ThreadMemSaver, select_thread_node
-from langchain_threadmem.integrations.graph import ThreadedState
+from langchain_threadmem.langgraph.node import ThreadedState
 
 MESSAGES = 1000
 BYTES_A_TURN = 3 * 1024

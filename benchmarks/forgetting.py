@@ -19,7 +19,7 @@ from langchain_core.embeddings import Embeddings
 
 from benchmarks._measure import Line, command, duration
 from langchain_threadmem import MemorySystem
-from langchain_threadmem.removal import forgettable
+from langchain_threadmem.maintenance.removal import forgettable
 from langchain_threadmem.storage.statements import Conn
 
 MANY = 100_000

@@ -31,7 +31,7 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from benchmarks._measure import Line, duration, show
 from langchain_threadmem import ChatMemory, MemorySystem, SemanticNodeSelector
 from langchain_threadmem.engine.flow import Flow
-from langchain_threadmem.threads.tree_view import TreeView
+from langchain_threadmem.selection.tree_view import TreeView
 
 DATA = Path("../shared/data")
 FILE = "irc_dev.jsonl"

@@ -58,9 +58,9 @@ from pydantic import Field
 
 from benchmarks._measure import Line, show, within
 from langchain_threadmem import LLMNodeSelector, LocalEmbeddings, MemorySystem, SemanticNodeSelector
+from langchain_threadmem.langgraph.routing.events import SUGGEST_AT
+from langchain_threadmem.selection.run_selector import COVER
 from langchain_threadmem.storage.schema import State
-from langchain_threadmem.threads.events import SUGGEST_AT
-from langchain_threadmem.threads.run_selector import COVER
 from threadbench.contestants import Nearest, always_last
 from threadbench.cost import Cost, covers
 

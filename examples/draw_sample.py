@@ -4,9 +4,9 @@ import sys
 from pathlib import Path
 
 from langchain_threadmem import ChatMemory
-from langchain_threadmem.cli import demo
-from langchain_threadmem.cli.demo import turns_of
-from langchain_threadmem.export.json import parse_conversation
+from langchain_threadmem.apps.cli import demo
+from langchain_threadmem.apps.cli.demo import turns_of
+from langchain_threadmem.formats.exporters.json import parse_conversation
 
 TURNS = 15
 

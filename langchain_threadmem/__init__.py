@@ -15,27 +15,27 @@ if TYPE_CHECKING:
     from langchain_threadmem.engine.local_embeddings import LocalEmbeddings
     from langchain_threadmem.engine.multilingual_embeddings import MultilingualEmbeddings
     from langchain_threadmem.index.language import Language
-    from langchain_threadmem.integrations.checkpointer import ThreadMemSaver
-    from langchain_threadmem.integrations.graph import create_threaded_chat, select_thread_node
-    from langchain_threadmem.integrations.history import ThreadMemChatMessageHistory
-    from langchain_threadmem.integrations.langchain4j import (
+    from langchain_threadmem.index.units.unit import MemoryUnit
+    from langchain_threadmem.langchain.history import ThreadMemChatMessageHistory
+    from langchain_threadmem.langchain.langchain4j import (
         ChatMemoryStore,
         MessageWindowChatMemory,
         TokenWindowChatMemory,
     )
-    from langchain_threadmem.integrations.middleware import ThreadMemMiddleware
-    from langchain_threadmem.integrations.retriever import ThreadMemRetriever
-    from langchain_threadmem.integrations.store import ThreadMemStore
+    from langchain_threadmem.langchain.retriever import ThreadMemRetriever
+    from langchain_threadmem.langgraph.middleware import ThreadMemMiddleware
+    from langchain_threadmem.langgraph.node import create_threaded_chat, select_thread_node
+    from langchain_threadmem.langgraph.saver import ThreadMemSaver
+    from langchain_threadmem.langgraph.store import ThreadMemStore
     from langchain_threadmem.memory_system import MemorySystem
     from langchain_threadmem.messages.windows import MessageWindow, TokenWindow
     from langchain_threadmem.recall.options import Reranker
     from langchain_threadmem.recall.results import Recollection
+    from langchain_threadmem.selection.llm_selector import LLMNodeSelector
+    from langchain_threadmem.selection.selectors import LinearNodeSelector, NodeSelector, SemanticNodeSelector
     from langchain_threadmem.settings import MemorySettings
     from langchain_threadmem.summaries.summarizers import ExtractiveSummarizer, LLMSummarizer, Summarizer
-    from langchain_threadmem.threads.llm_selector import LLMNodeSelector
-    from langchain_threadmem.threads.selectors import LinearNodeSelector, NodeSelector, SemanticNodeSelector
     from langchain_threadmem.tree.node import ConversationNode, MessageSummary
-    from langchain_threadmem.units.unit import MemoryUnit
 
 __version__ = "0.1.0"
 
@@ -83,23 +83,23 @@ _MODULES = {
     "engine.local_embeddings": ("LocalEmbeddings",),
     "engine.multilingual_embeddings": ("MultilingualEmbeddings",),
     "index.language": ("Language",),
-    "integrations.checkpointer": ("ThreadMemSaver",),
-    "integrations.graph": ("create_threaded_chat", "select_thread_node"),
-    "integrations.history": ("ThreadMemChatMessageHistory",),
-    "integrations.langchain4j": ("ChatMemoryStore", "MessageWindowChatMemory", "TokenWindowChatMemory"),
-    "integrations.middleware": ("ThreadMemMiddleware",),
-    "integrations.retriever": ("ThreadMemRetriever",),
-    "integrations.store": ("ThreadMemStore",),
+    "langgraph.saver": ("ThreadMemSaver",),
+    "langgraph.node": ("create_threaded_chat", "select_thread_node"),
+    "langchain.history": ("ThreadMemChatMessageHistory",),
+    "langchain.langchain4j": ("ChatMemoryStore", "MessageWindowChatMemory", "TokenWindowChatMemory"),
+    "langgraph.middleware": ("ThreadMemMiddleware",),
+    "langchain.retriever": ("ThreadMemRetriever",),
+    "langgraph.store": ("ThreadMemStore",),
     "memory_system": ("MemorySystem",),
     "messages.windows": ("MessageWindow", "TokenWindow"),
     "recall.options": ("Reranker",),
     "recall.results": ("Recollection",),
     "settings": ("MemorySettings",),
     "summaries.summarizers": ("ExtractiveSummarizer", "LLMSummarizer", "Summarizer"),
-    "threads.llm_selector": ("LLMNodeSelector",),
-    "threads.selectors": ("LinearNodeSelector", "NodeSelector", "SemanticNodeSelector"),
+    "selection.llm_selector": ("LLMNodeSelector",),
+    "selection.selectors": ("LinearNodeSelector", "NodeSelector", "SemanticNodeSelector"),
     "tree.node": ("ConversationNode", "MessageSummary"),
-    "units.unit": ("MemoryUnit",),
+    "index.units.unit": ("MemoryUnit",),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -2,7 +2,7 @@
 
 import sys
 
-from langchain_threadmem.cli.main import main
+from langchain_threadmem.apps.cli.main import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -15,16 +15,18 @@ from uuid import uuid4
 
 from langchain_core.messages import BaseMessage
 
-from langchain_threadmem.catalogue import verbs as catalogue
-from langchain_threadmem.catalogue.verbs import Page, ThreadInfo
 from langchain_threadmem.common.inputs import Progress, check_no_class, check_one_of
 from langchain_threadmem.engine.flow import Flow, Steps, arun, averb, run, verb
 from langchain_threadmem.engine.owners import Run, check_person
 from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.export import files, formats, mermaid
-from langchain_threadmem.export.mermaid import MermaidOptions
+from langchain_threadmem.formats.exporters import files, formats, mermaid
+from langchain_threadmem.formats.exporters.mermaid import MermaidOptions
 from langchain_threadmem.index import embed
+from langchain_threadmem.long_term.lists import verbs as catalogue
+from langchain_threadmem.long_term.lists.verbs import Page, ThreadInfo
+from langchain_threadmem.maintenance.removal import forget, reset
+from langchain_threadmem.maintenance.verify import Verification, verify_conversation
 from langchain_threadmem.messages.convert import MessageInput
 from langchain_threadmem.messages.ids import name_of
 from langchain_threadmem.messages.windows import Window, bound, check_window
@@ -33,28 +35,26 @@ from langchain_threadmem.recall.instructions import standing
 from langchain_threadmem.recall.instructions.standing import Instruction
 from langchain_threadmem.recall.options import Conditions, RecallOptions, check_context_depth
 from langchain_threadmem.recall.results import Recollection
-from langchain_threadmem.removal import forget, reset
-from langchain_threadmem.summaries import verbs as summary_verbs
-from langchain_threadmem.summaries.summarizers import LLMSummarizer, Summarizer, check_summarizer
-from langchain_threadmem.threads import append, coverage
-from langchain_threadmem.threads.coverage import check_cover
-from langchain_threadmem.threads.llm_selector import LLMNodeSelector
-from langchain_threadmem.threads.moves import corrections, sort
-from langchain_threadmem.threads.moves.corrections import Doubt
-from langchain_threadmem.threads.moves.sort import Move
-from langchain_threadmem.threads.run_selector import COVER, COVER_TOKENS, ThreadedConversation
-from langchain_threadmem.threads.selectors import (
+from langchain_threadmem.selection import append, coverage
+from langchain_threadmem.selection.coverage import check_cover
+from langchain_threadmem.selection.llm_selector import LLMNodeSelector
+from langchain_threadmem.selection.moves import corrections, sort
+from langchain_threadmem.selection.moves.corrections import Doubt
+from langchain_threadmem.selection.moves.sort import Move
+from langchain_threadmem.selection.run_selector import COVER, COVER_TOKENS, ThreadedConversation
+from langchain_threadmem.selection.selectors import (
     AnySelector,
     LinearNodeSelector,
     NodeSelector,
     SemanticNodeSelector,
 )
-from langchain_threadmem.threads.tree_view import OnFailure
+from langchain_threadmem.selection.tree_view import OnFailure
+from langchain_threadmem.summaries import verbs as summary_verbs
+from langchain_threadmem.summaries.summarizers import LLMSummarizer, Summarizer, check_summarizer
 from langchain_threadmem.tree import graph, navigate, read, revise
 from langchain_threadmem.tree.conversation import tree_of
 from langchain_threadmem.tree.navigate import MessageRef
 from langchain_threadmem.tree.node import ConversationNode
-from langchain_threadmem.verify import Verification, verify_conversation
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -1178,7 +1178,7 @@ class ChatMemory:
             format: The format:
 
                 - "json": a document with all messages, superseded messages included, which `load` and
-                  `MemorySystem.import_file` read; `export/schema.json` is its JSON Schema.
+                  `MemorySystem.import_file` read; `formats/exporters/schema.json` is its JSON Schema.
                 - "jsonl": a line for each thread, with messages in the format of OpenAI.
                 - "jsonl_messages": a line for each message.
                 - "fine_tuning": a line for each answered thread, as OpenAI accepts it for training.

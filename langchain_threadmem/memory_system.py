@@ -16,9 +16,8 @@ from uuid import uuid4
 
 from langchain_core.messages import BaseMessage
 
-from langchain_threadmem.catalogue import verbs as catalogue
-from langchain_threadmem.catalogue.verbs import Archived, ConversationInfo, Page
 from langchain_threadmem.chat_memory import ChatMemory, ConversationOptions
+from langchain_threadmem.common.filters.store import Filter
 from langchain_threadmem.common.inputs import Progress, check_no_class, is_whole
 from langchain_threadmem.common.usage import Usage
 from langchain_threadmem.common.workers import Background
@@ -26,27 +25,31 @@ from langchain_threadmem.engine.flow import Flow, Sql, arun, averb, run, verb
 from langchain_threadmem.engine.owners import OwnerOfRun, Run, check_person, owner_of_run
 from langchain_threadmem.engine.runtime import Resources, Runtime
 from langchain_threadmem.errors import InputError, ThreadMemError
-from langchain_threadmem.filters.store import Filter
-from langchain_threadmem.importers.verbs import ImportReport, import_file
+from langchain_threadmem.formats.importers.verbs import ImportReport, import_file
 from langchain_threadmem.index.embed import flush
 from langchain_threadmem.index.indexes import IndexSettings
 from langchain_threadmem.index.language import ENGLISH, Language
 from langchain_threadmem.index.owner_index import reindex
+from langchain_threadmem.index.units.unit import MemoryUnit
 from langchain_threadmem.long_term import query, sessions
 from langchain_threadmem.long_term.external import ExternalCollection
+from langchain_threadmem.long_term.lists import verbs as catalogue
+from langchain_threadmem.long_term.lists.verbs import Archived, ConversationInfo, Page
 from langchain_threadmem.long_term.query import QueryOptions
 from langchain_threadmem.long_term.sessions import CurrentSession
 from langchain_threadmem.long_term.sources import Sources
+from langchain_threadmem.maintenance.removal import erase, forget
+from langchain_threadmem.maintenance.removal.erase import Receipt, Scrubbed
+from langchain_threadmem.maintenance.removal.forget import Forgotten
+from langchain_threadmem.maintenance.removal.reset import Cascade
+from langchain_threadmem.maintenance.removal.scores import Scorer
+from langchain_threadmem.maintenance.statistics.verbs import Statistics, statistics
+from langchain_threadmem.maintenance.verify import Verification, verify_system
 from langchain_threadmem.messages.ids import name_of
 from langchain_threadmem.recall import unfold
 from langchain_threadmem.recall.results import Recollection
-from langchain_threadmem.removal import erase, forget
-from langchain_threadmem.removal.erase import Receipt, Scrubbed
-from langchain_threadmem.removal.forget import Forgotten
-from langchain_threadmem.removal.reset import Cascade
-from langchain_threadmem.removal.scores import Scorer
+from langchain_threadmem.selection.moves.corrections import reset_corrections
 from langchain_threadmem.settings import MemorySettings
-from langchain_threadmem.statistics.verbs import Statistics, statistics
 from langchain_threadmem.summaries import verbs as summaries_verbs
 from langchain_threadmem.summaries.grouping import Limits, most_tokens
 from langchain_threadmem.summaries.run import By, Summarising
@@ -56,10 +59,7 @@ from langchain_threadmem.summaries.summarizers import (
     Summarizer,
     check_summarizer,
 )
-from langchain_threadmem.threads.moves.corrections import reset_corrections
 from langchain_threadmem.tree import trees
-from langchain_threadmem.units.unit import MemoryUnit
-from langchain_threadmem.verify import Verification, verify_system
 
 if TYPE_CHECKING:
     from chromadb.api import ClientAPI
@@ -933,7 +933,8 @@ class MemorySystem:
             purge: Remove the units from history too, with their earlier versions and everything that may
                 quote them: the summaries of their conversations and of the long-term memory, which the next
                 `summarize_long_term_memory` writes again. `scrub` clears their bytes from the files.
-            scorer: The measure of importance, for example `removal.scores.decay()` or `centrality()`.
+            scorer: The measure of importance, for example `maintenance.removal.scores.decay()` or
+                `centrality()`.
 
         Returns:
             The number of forgotten units, and the number of units that are left.

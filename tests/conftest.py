@@ -36,9 +36,9 @@ from sqlalchemy.engine import make_url
 from langchain_threadmem import ChatMemory, MemorySystem
 from langchain_threadmem.index import owner_index
 from langchain_threadmem.recall import candidates
+from langchain_threadmem.selection.tree_view import TreeView
 from langchain_threadmem.storage.row_security import secure
 from langchain_threadmem.storage.statements import Conn
-from langchain_threadmem.threads.tree_view import TreeView
 
 # `benchmarks` measures times; a busy machine must not fail a test.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -43,10 +43,10 @@ from langchain_threadmem import (
     ThreadMemSaver,
     select_thread_node,
 )
-from langchain_threadmem.integrations.graph import ThreadedState, store_turn_node
+from langchain_threadmem.langgraph.node import ThreadedState, store_turn_node
 from langchain_threadmem.messages.quoting import is_made_up
-from langchain_threadmem.threads.selectors import AnySelector
-from langchain_threadmem.threads.tree_view import TreeView
+from langchain_threadmem.selection.selectors import AnySelector
+from langchain_threadmem.selection.tree_view import TreeView
 
 Step = tuple[str, int, int]
 """The kind of a step, and two numbers that choose a message, a checkpoint or a topic."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from langchain_threadmem import LLMNodeSelector, LocalEmbeddings, SemanticNodeSelector
 from langchain_threadmem.engine.multilingual_embeddings import MultilingualEmbeddings
-from langchain_threadmem.threads.selectors import FlowSelector
+from langchain_threadmem.selection.selectors import FlowSelector
 from threadbench.data import Conversation
 from threadbench.protocol import Contestant
 

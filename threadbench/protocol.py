@@ -14,8 +14,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 
 from langchain_threadmem import MemorySystem
-from langchain_threadmem.integrations.graph import ThreadedState
-from langchain_threadmem.threads.selectors import AnySelector
+from langchain_threadmem.langgraph.node import ThreadedState
+from langchain_threadmem.selection.selectors import AnySelector
 from threadbench.cost import Cost, covers
 from threadbench.data import Conversation, messages_of, turns_of
 

@@ -36,7 +36,7 @@ from typing import NamedTuple
 from langchain_core.messages import AIMessage, ToolMessage
 
 from langchain_threadmem.messages.tool_pairs import text_of_calls, with_calls
-from langchain_threadmem.threads.turn_ends import TurnEnd
+from langchain_threadmem.selection.turn_ends import TurnEnd
 from training.sources import Conversation, Dialog, Vectors, conversation
 
 FOLDER = Path(__file__).with_name("conversations")

@@ -20,15 +20,15 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from langchain_threadmem.threads.choice import stored_chances, weigh
-from langchain_threadmem.threads.features.learned_words import WordVectors
-from langchain_threadmem.threads.features.phrases import phrases_in
-from langchain_threadmem.threads.features.similarity import Compatibility
-from langchain_threadmem.threads.features.table import describe
-from langchain_threadmem.threads.features.words import Reader
-from langchain_threadmem.threads.model import Networks, Way
-from langchain_threadmem.threads.second_look import look_again
-from langchain_threadmem.threads.turn_ends import TurnEnd
+from langchain_threadmem.selection.choice import stored_chances, weigh
+from langchain_threadmem.selection.features.learned_words import WordVectors
+from langchain_threadmem.selection.features.phrases import phrases_in
+from langchain_threadmem.selection.features.similarity import Compatibility
+from langchain_threadmem.selection.features.table import describe
+from langchain_threadmem.selection.features.words import Reader
+from langchain_threadmem.selection.model import Networks, Way
+from langchain_threadmem.selection.second_look import look_again
+from langchain_threadmem.selection.turn_ends import TurnEnd
 from training.corpus import PARTS, SPOKEN
 from training.learn import (
     GROUPS,

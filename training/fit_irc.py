@@ -21,10 +21,10 @@ from typing import Any
 
 import numpy as np
 
-from langchain_threadmem.threads.features.words import Reader
-from langchain_threadmem.threads.group_chat import WINDOW, GroupChat
-from langchain_threadmem.threads.model import Networks, reader, score
-from langchain_threadmem.threads.turn_ends import Speech
+from langchain_threadmem.selection.features.words import Reader
+from langchain_threadmem.selection.group_chat import WINDOW, GroupChat
+from langchain_threadmem.selection.model import Networks, reader, score
+from langchain_threadmem.selection.turn_ends import Speech
 from training.learn import Recipe, State, fit_networks
 
 DATA = Path("../shared/data")

@@ -28,9 +28,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.threads import DATA
-from langchain_threadmem.threads.features.phrases import phrases_in
-from langchain_threadmem.threads.features.words import Reader
-from langchain_threadmem.threads.model import Way
+from langchain_threadmem.selection.features.phrases import phrases_in
+from langchain_threadmem.selection.features.words import Reader
+from langchain_threadmem.selection.model import Way
 from training import weights
 from training.corpus import HELD_OUT, UNSEEN_FOLDER, alone, as_conversation, written
 from training.corpus import dialogs as spoken

@@ -15,17 +15,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from langchain_threadmem.threads.features.cues import terms
-from langchain_threadmem.threads.features.learned_words import (
+from langchain_threadmem.selection.features.cues import terms
+from langchain_threadmem.selection.features.learned_words import (
     RAREST,
     WordVectors,
     answer_words,
     message_words,
 )
-from langchain_threadmem.threads.features.phrases import phrases_in
-from langchain_threadmem.threads.features.similarity import Compatibility
-from langchain_threadmem.threads.features.table import FEATURES
-from langchain_threadmem.threads.model import WIDEST, Networks
+from langchain_threadmem.selection.features.phrases import phrases_in
+from langchain_threadmem.selection.features.similarity import Compatibility
+from langchain_threadmem.selection.features.table import FEATURES
+from langchain_threadmem.selection.model import WIDEST, Networks
 from training.corpus import SPOKEN
 from training.sources import Dialog, Floats, Pools, Vectors
 

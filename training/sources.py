@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from langchain_threadmem.engine.local_embeddings import LocalEmbeddings
 from langchain_threadmem.engine.multilingual_embeddings import MultilingualEmbeddings
-from langchain_threadmem.threads.turn_ends import TurnEnd
+from langchain_threadmem.selection.turn_ends import TurnEnd
 
 Floats = NDArray[np.float32]
 Vectors = Mapping[str, Floats]

@@ -13,7 +13,7 @@ from __future__ import annotations
 import random
 import re
 
-from langchain_threadmem.threads.turn_ends import TurnEnd
+from langchain_threadmem.selection.turn_ends import TurnEnd
 from training.sources import Conversation, Dialog, Pools, Vectors, conversation
 
 LONGEST = 40

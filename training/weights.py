@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from langchain_threadmem.threads import model
-from langchain_threadmem.threads.features.learned_words import NO_WORDS, WordVectors
-from langchain_threadmem.threads.features.similarity import Compatibility
-from langchain_threadmem.threads.features.table import FEATURES
-from langchain_threadmem.threads.model import (
+from langchain_threadmem.selection import model
+from langchain_threadmem.selection.features.learned_words import NO_WORDS, WordVectors
+from langchain_threadmem.selection.features.similarity import Compatibility
+from langchain_threadmem.selection.features.table import FEATURES
+from langchain_threadmem.selection.model import (
     LEARNED_WORDS,
     Networks,
     Way,

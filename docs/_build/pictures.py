@@ -20,7 +20,7 @@ from typing import Any
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from langchain_threadmem.cli.demo import everyday
+from langchain_threadmem.apps.cli.demo import everyday
 
 IMAGES = Path(__file__).parents[1] / "images"
 EXAMPLE = Path(__file__).parents[2] / "examples" / "chat"

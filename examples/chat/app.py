@@ -30,7 +30,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from langchain_threadmem import MemorySystem
 from langchain_threadmem.errors import ThreadMemError
-from langchain_threadmem.threads.selectors import AnySelector
+from langchain_threadmem.selection.selectors import AnySelector
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "

@@ -18,7 +18,7 @@ from langchain_core.runnables import RunnableConfig
 from langchain_threadmem import ChatMemory, MemorySystem, ThreadMemMiddleware, ThreadMemSaver
 from langchain_threadmem.errors import ThreadMemError
 from langchain_threadmem.messages.display import body_of
-from langchain_threadmem.threads.selectors import AnySelector
+from langchain_threadmem.selection.selectors import AnySelector
 
 Emit = Callable[[str, Any], None]
 """Sends an event with its data to the page."""

@@ -18,12 +18,12 @@ from langchain_threadmem.index import queries as document_queries
 from langchain_threadmem.index.documents import Document, document_of, unpack
 from langchain_threadmem.index.embed import in_pieces
 from langchain_threadmem.index.indexes import Indexes
+from langchain_threadmem.index.units import memory
 from langchain_threadmem.index.watermarks import Watermark
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import nodes, trees
 from langchain_threadmem.tree.rows import is_recallable, nodes_of
-from langchain_threadmem.units import memory
 
 WORDS_AT_ONCE = 5000
 """The number of messages that are added to the lexicon in one transaction."""

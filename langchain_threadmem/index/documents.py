@@ -9,10 +9,10 @@ from typing import NamedTuple
 from langchain_core.messages import BaseMessage
 
 from langchain_threadmem.index.language import Language, split
+from langchain_threadmem.index.units.unit import MemoryUnit
 from langchain_threadmem.messages.ids import storable
 from langchain_threadmem.messages.roles import TYPES
 from langchain_threadmem.messages.times import own_time
-from langchain_threadmem.units.unit import MemoryUnit
 
 _FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _NUMBER = re.compile(r"\d+")

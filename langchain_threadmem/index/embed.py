@@ -26,6 +26,8 @@ from langchain_threadmem.engine.runtime import Component, Runtime, TreeCache
 from langchain_threadmem.index import vectors as embeddings
 from langchain_threadmem.index import watermarks
 from langchain_threadmem.index.indexes import Indexes
+from langchain_threadmem.index.units import memory
+from langchain_threadmem.index.units.queries import read_units
 from langchain_threadmem.index.vector_index import ExactIndex
 from langchain_threadmem.index.vectors import Vectors
 from langchain_threadmem.index.watermarks import Watermark
@@ -37,8 +39,6 @@ from langchain_threadmem.tree import nodes, trees
 from langchain_threadmem.tree.node import ConversationNode
 from langchain_threadmem.tree.nodes import EVERYTHING
 from langchain_threadmem.tree.rows import is_recallable, nodes_of
-from langchain_threadmem.units import memory
-from langchain_threadmem.units.queries import read_units
 
 VECTORS_AT_ONCE = 256
 """The number of messages in a batch of a call."""

@@ -7,6 +7,8 @@ from sqlalchemy import BigInteger, BindParameter, bindparam, delete, literal_col
 from langchain_threadmem.index.queries import forget_words
 from langchain_threadmem.storage import node_keys
 from langchain_threadmem.storage.schema import (
+    blob,
+    checkpoint,
     choice,
     digest,
     draft,
@@ -20,6 +22,7 @@ from langchain_threadmem.storage.schema import (
     summary,
     tree,
     unit,
+    write,
 )
 from langchain_threadmem.storage.statements import Conn, Statement
 
@@ -38,7 +41,7 @@ _CLEAR_PARENTS = Statement(
 )
 _OF_TREE = tuple(
     Statement(delete(table).where(table.c.tree == _TREE), "tree")
-    for table in (digest, draft, profile, mark, lineage, segment, graft)
+    for table in (write, checkpoint, blob, digest, draft, profile, mark, lineage, segment, graft)
 )
 _RESET_TREE = Statement(
     update(tree)

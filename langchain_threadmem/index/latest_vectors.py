@@ -20,11 +20,11 @@ from langchain_threadmem.index import vectors as stored
 from langchain_threadmem.index import watermarks
 from langchain_threadmem.index.embed import EmbeddingQueue, embed, embed_tree
 from langchain_threadmem.index.indexes import Indexes
+from langchain_threadmem.index.units import memory
 from langchain_threadmem.index.vectors import NONE, Vectors
 from langchain_threadmem.index.watermarks import Watermark
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import nodes, trees
-from langchain_threadmem.units import memory
 
 READ_AT_ONCE = 1024
 """The number of vectors that a call reads: of the newest messages first, of older messages in later calls."""

@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import bindparam, select
 
+from langchain_threadmem.index.units.queries import OWNED
 from langchain_threadmem.storage.schema import LEXICON, POSITION_BITS, segment, tree
 from langchain_threadmem.storage.statements import Conn, Statement, within
-from langchain_threadmem.units.queries import OWNED
 
 MOST_PER_WORD = 400
 LONGEST_WORD = 500

@@ -12,10 +12,10 @@ from langchain_threadmem.index import lexicon
 from langchain_threadmem.index.documents import Document, Record, unpack
 from langchain_threadmem.index.language import split
 from langchain_threadmem.index.lexicon import Entry, name_word
+from langchain_threadmem.index.units.queries import OWNED
 from langchain_threadmem.storage import node_keys
 from langchain_threadmem.storage.schema import SUMMARIES, State, gist, node, segment, tree, unit
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
-from langchain_threadmem.units.queries import OWNED
 
 _PUT = insert_of(gist, replace=True)
 _COLUMNS = (*node.c["key", "seq", "parent", "role", "state"], *gist.c["terms", "traits", "speaker", "time"])

@@ -11,11 +11,11 @@ from langchain_threadmem.index import lexicon, watermarks
 from langchain_threadmem.index import queries as document_queries
 from langchain_threadmem.index import vectors as embeddings
 from langchain_threadmem.index.indexes import Indexes
+from langchain_threadmem.index.units import memory
+from langchain_threadmem.index.units.memory import Place
 from langchain_threadmem.index.watermarks import Watermark
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import trees
-from langchain_threadmem.units import memory
-from langchain_threadmem.units.memory import Place
 
 
 def take_out(conn: Conn, owner: str, tree: int, places: Sequence[Place]) -> None:

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from langchain_threadmem.common.inputs import time_of
 from langchain_threadmem.errors import InputError, PersistenceError
+from langchain_threadmem.index.units.unit import MemoryUnit
 from langchain_threadmem.tree.node import EPOCH
-from langchain_threadmem.units.unit import MemoryUnit
 
 if TYPE_CHECKING:
     from chromadb.api.models.Collection import Collection

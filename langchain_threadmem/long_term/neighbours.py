@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from langchain_threadmem.engine.flow import Call, Flow, Sql
 from langchain_threadmem.engine.runtime import Runtime
+from langchain_threadmem.index.units import queries as unit_queries
+from langchain_threadmem.index.units.queries import read_units
+from langchain_threadmem.index.units.unit import MemoryUnit
 from langchain_threadmem.long_term.external import ExternalCollection
-from langchain_threadmem.units import queries as unit_queries
-from langchain_threadmem.units.queries import read_units
-from langchain_threadmem.units.unit import MemoryUnit
 
 Place = tuple[str | None, str | None, int, str]
 """The identity of a unit: its collection, group, rank and id."""

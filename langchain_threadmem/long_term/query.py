@@ -14,14 +14,18 @@ from typing import Any, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
+from langchain_threadmem.common.filters.conditions import Condition, FieldFilter, Kind, parse
 from langchain_threadmem.common.inputs import is_number, is_whole
 from langchain_threadmem.engine import telemetry
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.filters.conditions import Condition, FieldFilter, Kind, parse
 from langchain_threadmem.index.embed import embed
 from langchain_threadmem.index.indexes import Indexes
+from langchain_threadmem.index.units import queries as unit_queries
+from langchain_threadmem.index.units.queries import read_units
+from langchain_threadmem.index.units.unit import MemoryUnit
+from langchain_threadmem.index.units.visits import Visits, record
 from langchain_threadmem.long_term.neighbours import UnitHit, chains_of
 from langchain_threadmem.long_term.sessions import LATEST, resume, switch
 from langchain_threadmem.long_term.short_term import ShortTermMemory
@@ -39,10 +43,6 @@ from langchain_threadmem.recall.versions import sought_in
 from langchain_threadmem.settings import MemorySettings
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import trees
-from langchain_threadmem.units import queries as unit_queries
-from langchain_threadmem.units.queries import read_units
-from langchain_threadmem.units.unit import MemoryUnit
-from langchain_threadmem.units.visits import Visits, record
 
 FIELDS = {
     "id": Kind.TEXT,

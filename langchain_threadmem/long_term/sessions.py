@@ -16,18 +16,18 @@ from langchain_core.messages import BaseMessage
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.engine.runtime import Component, Runtime
 from langchain_threadmem.errors import InputError, SessionNotFoundError
+from langchain_threadmem.index.units import queries as unit_queries
+from langchain_threadmem.index.units.queries import read_units
+from langchain_threadmem.index.units.unit import MemoryUnit, message_from
+from langchain_threadmem.index.units.visits import Visits
 from langchain_threadmem.long_term.sources import Sources
+from langchain_threadmem.maintenance.removal.reset import Cascade, erase
 from langchain_threadmem.messages.convert import messages_of
 from langchain_threadmem.messages.ids import name_of
-from langchain_threadmem.removal.reset import Cascade, erase
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import append as writer
 from langchain_threadmem.tree import trees
 from langchain_threadmem.tree.rows import drafts_of
-from langchain_threadmem.units import queries as unit_queries
-from langchain_threadmem.units.queries import read_units
-from langchain_threadmem.units.unit import MemoryUnit, message_from
-from langchain_threadmem.units.visits import Visits
 
 LATEST = "LATEST"
 """The placeholder for the id of the session with the newest message."""

@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from langchain_threadmem.common.cache import LruCache
+from langchain_threadmem.common.filters.conditions import Condition
 from langchain_threadmem.common.inputs import is_whole
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.filters.conditions import Condition
 from langchain_threadmem.index.documents import Document, Record
 from langchain_threadmem.index.vector_index import check_dimensions
 from langchain_threadmem.recall.postings import Postings

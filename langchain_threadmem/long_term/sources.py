@@ -11,14 +11,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from langchain_threadmem.common.filters.conditions import Condition
 from langchain_threadmem.engine.flow import Call, Flow, Sql
 from langchain_threadmem.engine.runtime import Component, Runtime
-from langchain_threadmem.filters.conditions import Condition
 from langchain_threadmem.index import lexicon, vectors
 from langchain_threadmem.index.documents import Record, document_of_unit
 from langchain_threadmem.index.embed import embed
 from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.index.owner_index import catch_up_owner
+from langchain_threadmem.index.units import memory
+from langchain_threadmem.index.units.queries import read_units
+from langchain_threadmem.index.units.unit import MemoryUnit
 from langchain_threadmem.index.vector_index import ExactIndex, VectorIndex, check_dimensions
 from langchain_threadmem.long_term.external import ExternalCollection, ExternalUnit
 from langchain_threadmem.long_term.short_term import ShortTermMemory
@@ -32,9 +35,6 @@ from langchain_threadmem.recall.search import Candidates, Hit, Range
 from langchain_threadmem.recall.sources import PreparedQuery, scored
 from langchain_threadmem.recall.versions import Said
 from langchain_threadmem.storage.statements import Conn
-from langchain_threadmem.units import memory
-from langchain_threadmem.units.queries import read_units
-from langchain_threadmem.units.unit import MemoryUnit
 
 FEWEST_CANDIDATES = 64
 """The minimum number of candidates by words, and by vectors, in long-term memory."""

@@ -7,13 +7,13 @@ from langchain_threadmem.engine.runtime import Runtime, TreeCache
 from langchain_threadmem.index import queries as document_queries
 from langchain_threadmem.index.catch_up_words import documents_of
 from langchain_threadmem.index.documents import Record
+from langchain_threadmem.index.units import memory
 from langchain_threadmem.recall.postings import Postings
 from langchain_threadmem.recall.scoring import SummaryIndex
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.summaries import queries as summary_queries
 from langchain_threadmem.tree import grafts, nodes, trees
-from langchain_threadmem.units import memory
 
 
 class PostingsCache(TreeCache[Postings]):

@@ -10,9 +10,9 @@ from typing import Any, Literal, Protocol, TypedDict, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from langchain_threadmem.common.filters.conditions import Condition, FieldFilter, Kind, parse
 from langchain_threadmem.common.inputs import check_one_of, is_whole, zoned
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.filters.conditions import Condition, FieldFilter, Kind, parse
 from langchain_threadmem.messages.roles import TYPES
 from langchain_threadmem.recall.postings import Postings
 from langchain_threadmem.recall.scoring import SummaryIndex
@@ -75,8 +75,9 @@ class RecallOptions:
         half_life: The age at which the odds of a message are halved.
         max_tokens: The token budget of the result, which is filled with whole turns (`recall.packing`).
         reranker: Scores the best 50 hits again and decides their order.
-        filters: Conditions on `FIELDS`, in the syntax of `filters.conditions`: `{"metadata.topic": "bread"}`.
-            Messages are read, the best first, until enough of them meet the conditions; about 4 µs each.
+        filters: Conditions on `FIELDS`, in the syntax of `common.filters.conditions`: `{"metadata.topic":
+            "bread"}`. Messages are read, the best first, until enough of them meet the conditions; about 4 µs
+            each.
         wait: Whether to embed new messages first (`True`), or to find them by words alone (`False`). By
             default up to 2,000 messages are embedded first; more messages, as after a large import, are
             found by words alone while they are embedded in the background.

@@ -15,11 +15,11 @@ from typing import NotRequired
 from langchain_core.messages import HumanMessage
 from typing_extensions import TypedDict
 
+from langchain_threadmem.index.units.unit import SUMMARY_SOURCE
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.messages.quoting import LESS_THAN, SOURCE, quote
 from langchain_threadmem.recall.results import Recollection
 from langchain_threadmem.tree.node import ConversationNode
-from langchain_threadmem.units.unit import SUMMARY_SOURCE
 
 _LONGEST = 2000
 _NO_LABEL = re.compile(rf'[\s">&\uff02\u201c-\u201f\u2033{LESS_THAN}]+')

@@ -10,6 +10,10 @@ from typing import NamedTuple
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import UnitNotFoundError
+from langchain_threadmem.index.units import memory
+from langchain_threadmem.index.units import queries as unit_queries
+from langchain_threadmem.index.units.queries import UnitRow, units_of
+from langchain_threadmem.index.units.unit import MemoryUnit
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.messages.tool_pairs import RESULT
 from langchain_threadmem.recall.results import Covers, Recollection
@@ -22,10 +26,6 @@ from langchain_threadmem.tree import nodes
 from langchain_threadmem.tree.node import ConversationNode
 from langchain_threadmem.tree.nodes import NodeRow
 from langchain_threadmem.tree.rows import is_recallable, nodes_of
-from langchain_threadmem.units import memory
-from langchain_threadmem.units import queries as unit_queries
-from langchain_threadmem.units.queries import UnitRow, units_of
-from langchain_threadmem.units.unit import MemoryUnit
 
 
 class Found(NamedTuple):

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
+from langchain_threadmem.common.filters.conditions import Condition
 from langchain_threadmem.engine.flow import Flow
-from langchain_threadmem.filters.conditions import Condition
 from langchain_threadmem.recall.results import Why
 from langchain_threadmem.recall.versions import LOOKED_AHEAD, Said, Sought, newest_first
 

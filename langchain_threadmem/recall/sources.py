@@ -24,6 +24,7 @@ from langchain_threadmem.index.embed import embed, embed_tree, vectors_of
 from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.index.owner_index import catch_up_owner
 from langchain_threadmem.index.queries import OwnedRecord
+from langchain_threadmem.index.units.unit import SUMMARY_SOURCE
 from langchain_threadmem.index.vectors import NONE
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.recall import candidates
@@ -51,7 +52,6 @@ from langchain_threadmem.recall.versions import LOOKED_AHEAD, Said
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.summaries import queries as summary_queries
 from langchain_threadmem.tree import nodes, trees
-from langchain_threadmem.units.unit import SUMMARY_SOURCE
 
 FEWEST_CANDIDATES = 48
 """The minimum number of candidates by words, and by meaning."""

@@ -8,13 +8,13 @@ from langchain_threadmem.common.inputs import is_whole
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import InputError, UnitNotFoundError
+from langchain_threadmem.index.units import queries as unit_queries
+from langchain_threadmem.index.units.queries import read_units
+from langchain_threadmem.index.units.unit import MemoryUnit
+from langchain_threadmem.index.units.visits import Visits
 from langchain_threadmem.messages.ids import LONGEST_ID, name_of
 from langchain_threadmem.recall.results import Recollection
 from langchain_threadmem.storage.statements import Conn
-from langchain_threadmem.units import queries as unit_queries
-from langchain_threadmem.units.queries import read_units
-from langchain_threadmem.units.unit import MemoryUnit
-from langchain_threadmem.units.visits import Visits
 
 
 def named(runtime: Runtime, name: str, session: str | None) -> Flow[MemoryUnit]:

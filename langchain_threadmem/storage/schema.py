@@ -140,7 +140,7 @@ choice = Table(
     Column("title", Text),  # of the thread that the message begins, if a chat model returned a title
 )
 
-# Turns that runs of graphs began in a conversation; see `tree.run_lineage`.
+# Turns that runs of graphs began in a conversation; see `tree.turn_branches`.
 lineage = Table(
     "threadmem_lineage",
     metadata,
@@ -295,8 +295,8 @@ write = Table(
     sqlite_with_rowid=False,
 )
 
-# The items of LangGraph's store, by namespace and key. Names are bytes (`store.namespaces`), so that both
-# databases sort them equally in every locale; the namespaces below a namespace are a range.
+# The items of LangGraph's store, by namespace and key. Names are bytes (`langgraph.items.namespaces`), so
+# that both databases sort them equally in every locale; the namespaces below a namespace are a range.
 namespace = Table(
     "threadmem_namespace",
     metadata,
@@ -376,7 +376,7 @@ class State(IntEnum):
     PURGED = 3
     """Erased: only the number remains, so that it is never reused; no reader returns the node."""
     REMOVED = 4
-    """Removed from a list or replaced in it (`lists.placing`): only checkpoints that contain it return it."""
+    """Removed from a list or replaced in it, see `tree.lists`: only checkpoints that have it return it."""
 
     @property
     def label(self) -> str:

@@ -13,13 +13,13 @@ from langchain_threadmem.errors import EncryptionError
 from langchain_threadmem.index import removal, watermarks
 from langchain_threadmem.index.empty_tree import empty_tree
 from langchain_threadmem.index.removal import Removed, take_out
+from langchain_threadmem.index.units import memory
 from langchain_threadmem.index.watermarks import SUMMARIES_OF, Watermark
 from langchain_threadmem.storage import node_keys
 from langchain_threadmem.storage.schema import SUMMARIES, State, digest, draft, mark, node, tree, unit
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
 from langchain_threadmem.tree import nodes, stale_marks, trees
 from langchain_threadmem.tree.node import MessageSummary
-from langchain_threadmem.units import memory
 
 
 class SummaryRow(NamedTuple):

@@ -23,6 +23,8 @@ from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.index import watermarks
 from langchain_threadmem.index.empty_tree import empty_tree
 from langchain_threadmem.index.removal import Removed
+from langchain_threadmem.index.units import queries as unit_queries
+from langchain_threadmem.index.units.queries import TITLE, UnitRow
 from langchain_threadmem.messages.codec import decode_stored, text_of
 from langchain_threadmem.messages.roles import source_of
 from langchain_threadmem.messages.times import own_time
@@ -38,8 +40,6 @@ from langchain_threadmem.tree import append as writer
 from langchain_threadmem.tree import nodes, stale_marks, trees
 from langchain_threadmem.tree.node import MessageSummary
 from langchain_threadmem.tree.rows import drafts_of
-from langchain_threadmem.units import queries as unit_queries
-from langchain_threadmem.units.queries import TITLE, UnitRow
 
 log = logging.getLogger(__package__)
 By = Literal["session", "thread"]

@@ -16,6 +16,9 @@ from langchain_threadmem.engine import telemetry
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.errors import InputError, NodeNotFoundError, SessionNotFoundError, StorageBusyError
 from langchain_threadmem.index.removal import Removed, drop
+from langchain_threadmem.index.units import queries as unit_queries
+from langchain_threadmem.index.units.queries import read_units
+from langchain_threadmem.index.units.unit import MemoryUnit
 from langchain_threadmem.messages.codec import decode_stored
 from langchain_threadmem.messages.ids import is_key, plain_text
 from langchain_threadmem.messages.roles import is_answer
@@ -41,9 +44,6 @@ from langchain_threadmem.tree.graph import parents_first
 from langchain_threadmem.tree.node import ConversationNode
 from langchain_threadmem.tree.nodes import NodeRow
 from langchain_threadmem.tree.rows import nodes_of
-from langchain_threadmem.units import queries as unit_queries
-from langchain_threadmem.units.queries import read_units
-from langchain_threadmem.units.unit import MemoryUnit
 
 ATTEMPTS = 5
 

@@ -11,7 +11,7 @@ from sqlalchemy import Float, bindparam, select
 from langchain_threadmem.storage import node_keys
 from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS, State, node
 from langchain_threadmem.storage.statements import Conn, Statement, within
-from langchain_threadmem.tree import grafts, nodes, placements, run_lineage, superseding, trees
+from langchain_threadmem.tree import grafts, nodes, placements, superseding, trees, turn_branches
 from langchain_threadmem.tree.append import NodeWriter, insert, new_segment
 from langchain_threadmem.tree.node import MessageSummary, Placement
 
@@ -94,7 +94,7 @@ def copy_tree(conn: Conn, source: int, target: int) -> dict[int, int]:
         conn.many(statement, [(key_of_copy(row[0], segments), row[0]) for row in rows])
     for key, parent in grafts.of_tree(conn, source).items():
         grafts.record(conn, target, key_of_copy(key, segments), key_of_copy(parent, segments))
-    run_lineage.copy(conn, source, target)
+    turn_branches.copy(conn, source, target)
     head = trees.head(conn, source)
     tip, system = (None if key is None else key_of_copy(key, segments) for key in (head.tip, head.system))
     trees.settle(conn, target, tip, system)

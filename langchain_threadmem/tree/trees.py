@@ -152,6 +152,12 @@ _LIST = Statement(
     .order_by(tree.c.id),
     "owner",
 )
+_SCOPES = Statement(
+    select(tree.c.scope, tree.c.id)
+    .where(tree.c.owner == bindparam("owner"), tree.c.conversation == bindparam("conversation"))
+    .order_by(tree.c.id),
+    *("owner", "conversation"),
+)
 
 
 def find(conn: Conn, owner: str, conversation: str, scope: str = "") -> int | None:
@@ -511,3 +517,8 @@ def latest(conn: Conn, owner: str) -> str | None:
     """The conversation of an owner with the latest message, or `None`."""
     first = next(filter(None, latest_first(conn, owner, most=1)), None)
     return None if first is None else conversation_of(conn, first[0])
+
+
+def scopes(conn: Conn, owner: str, conversation: str) -> list[tuple[str, int]]:
+    """The scopes and trees of a conversation; the tree of the conversation itself is the first."""
+    return [(row[0], row[1]) for row in conn.all(_SCOPES, owner, conversation)]

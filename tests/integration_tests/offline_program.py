@@ -26,7 +26,7 @@ from langchain_threadmem import (
     TokenWindow,
     create_threaded_chat,
 )
-from langchain_threadmem.cli.main import main
+from langchain_threadmem.apps.cli.main import main
 
 BREAD, CSV = "My sourdough bread comes out flat. Why?", "How do I read a CSV file in Python?"
 

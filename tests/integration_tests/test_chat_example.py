@@ -19,8 +19,8 @@ from langchain_core.messages import AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGenerationChunk
 
 from langchain_threadmem import ChatMemory, MemorySystem
-from langchain_threadmem.threads.selectors import FlowSelector
-from langchain_threadmem.threads.tree_view import TreeView
+from langchain_threadmem.selection.selectors import FlowSelector
+from langchain_threadmem.selection.tree_view import TreeView
 
 pytest.importorskip("uvicorn")
 playwright = pytest.importorskip("playwright.sync_api")

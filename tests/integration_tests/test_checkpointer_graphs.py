@@ -16,7 +16,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command, interrupt
 
 from langchain_threadmem import MemorySystem, ThreadMemSaver, select_thread_node
-from langchain_threadmem.integrations.graph import ThreadedState
+from langchain_threadmem.langgraph.node import ThreadedState
 from langchain_threadmem.storage.schema import State
 
 DURABILITIES = ["sync", "async", "exit"]

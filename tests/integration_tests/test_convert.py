@@ -20,9 +20,9 @@ from langgraph.graph import END, START, MessagesState, StateGraph
 from sqlalchemy.engine import make_url
 
 from langchain_threadmem import MemorySystem, ThreadMemSaver, ThreadMemStore
-from langchain_threadmem.cli.main import main
+from langchain_threadmem.apps.cli.main import main
+from langchain_threadmem.apps.transfer.convert import Converted, convert
 from langchain_threadmem.errors import InputError, PersistenceError
-from langchain_threadmem.transfer.convert import Converted, convert
 
 ANY = (None, None)
 Place = Callable[[], str]

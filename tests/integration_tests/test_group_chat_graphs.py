@@ -19,9 +19,9 @@ from langchain_threadmem import (
     ThreadMemSaver,
     select_thread_node,
 )
-from langchain_threadmem.integrations.graph import ThreadedState, store_turn_node
-from langchain_threadmem.threads.selectors import AnySelector
-from langchain_threadmem.threads.tree_view import TreeView
+from langchain_threadmem.langgraph.node import ThreadedState, store_turn_node
+from langchain_threadmem.selection.selectors import AnySelector
+from langchain_threadmem.selection.tree_view import TreeView
 
 CONFIG: RunnableConfig = {"configurable": {"thread_id": "talk"}}
 

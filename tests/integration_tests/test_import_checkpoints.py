@@ -21,9 +21,9 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command, interrupt
 
 from langchain_threadmem import MemorySystem, ThreadMemSaver
-from langchain_threadmem.cli.main import main
+from langchain_threadmem.apps.cli.main import main
+from langchain_threadmem.apps.transfer.import_checkpoints import import_checkpoints
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.transfer.import_checkpoints import import_checkpoints
 
 
 def config_of(thread: str) -> Any:

@@ -25,7 +25,7 @@ from langchain_threadmem import (
     create_threaded_chat,
     select_thread_node,
 )
-from langchain_threadmem.integrations.graph import recall_node, store_turn_node
+from langchain_threadmem.langgraph.node import recall_node, store_turn_node
 
 CONFIG: RunnableConfig = {"configurable": {"thread_id": "talk"}}
 

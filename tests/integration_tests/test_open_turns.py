@@ -30,8 +30,8 @@ from langchain_threadmem import (
     create_threaded_chat,
     select_thread_node,
 )
-from langchain_threadmem.integrations.graph import store_turn_node
-from langchain_threadmem.threads.tree_view import TreeView
+from langchain_threadmem.langgraph.node import store_turn_node
+from langchain_threadmem.selection.tree_view import TreeView
 
 Wrap = Callable[[ChatMemory], Any]
 CONFIG: Any = {"configurable": {"thread_id": "talk"}}

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 
-from langchain_threadmem.export.page import to_html
+from langchain_threadmem.formats.exporters.page import to_html
 from langchain_threadmem.tree.node import ConversationNode, Placement, State
 
 playwright = pytest.importorskip("playwright.sync_api")

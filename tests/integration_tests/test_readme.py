@@ -25,8 +25,8 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 
 import langchain_threadmem
 from langchain_threadmem import ChatMemory, MemorySystem
-from langchain_threadmem.export import formats
-from langchain_threadmem.importers import registry
+from langchain_threadmem.formats.exporters import formats
+from langchain_threadmem.formats.importers import registry
 
 ROOT = Path(__file__).parents[2]
 DOCS = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))

@@ -20,8 +20,8 @@ from pydantic import BaseModel
 from typing_extensions import TypedDict
 
 from langchain_threadmem import MemorySystem, ThreadMemSaver, select_thread_node
-from langchain_threadmem.integrations.graph import ThreadedState
-from langchain_threadmem.threads.tree_view import TreeView
+from langchain_threadmem.langgraph.node import ThreadedState
+from langchain_threadmem.selection.tree_view import TreeView
 
 CONFIG: RunnableConfig = {"configurable": {"thread_id": "talk"}}
 LIMITS: dict[str, Any] = {"max_tokens": 60, "max_tokens_before_summary": 40, "max_summary_tokens": 20}

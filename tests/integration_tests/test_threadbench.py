@@ -17,7 +17,7 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from benchmarks.threads import Oracle
 from langchain_threadmem import LinearNodeSelector, MemorySystem
 from langchain_threadmem.errors import SelectionError
-from langchain_threadmem.integrations.graph import select_thread_node
+from langchain_threadmem.langgraph.node import select_thread_node
 from threadbench.__main__ import main
 from threadbench.contestants import ContestantError, always_last, language_model, named
 from threadbench.data import SPLITS, Conversation, Message, conversations, export, fingerprint, read

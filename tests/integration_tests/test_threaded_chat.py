@@ -27,13 +27,13 @@ from langgraph.types import Command, interrupt
 from pydantic import BaseModel, Field
 
 from langchain_threadmem import MemorySystem, TokenWindow, create_threaded_chat, select_thread_node
-from langchain_threadmem.cli import demo
+from langchain_threadmem.apps.cli import demo
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.integrations.checkpointer import ThreadMemSaver
-from langchain_threadmem.integrations.graph import store_turn_node
+from langchain_threadmem.langgraph.node import store_turn_node
+from langchain_threadmem.langgraph.saver import ThreadMemSaver
 from langchain_threadmem.messages.quoting import is_block
+from langchain_threadmem.selection.tree_view import TreeView
 from langchain_threadmem.storage.schema import State
-from langchain_threadmem.threads.tree_view import TreeView
 
 
 class Recorder(BaseChatModel):

@@ -28,10 +28,10 @@ from langchain_threadmem import (
     select_thread_node,
 )
 from langchain_threadmem.engine.flow import Flow
-from langchain_threadmem.integrations.graph import store_turn_node
-from langchain_threadmem.threads import route
-from langchain_threadmem.threads.selectors import AnySelector
-from langchain_threadmem.threads.tree_view import TreeView
+from langchain_threadmem.langgraph.node import store_turn_node
+from langchain_threadmem.langgraph.routing import route
+from langchain_threadmem.selection.selectors import AnySelector
+from langchain_threadmem.selection.tree_view import TreeView
 
 Durability = Literal["sync", "async", "exit"]
 CONFIG: RunnableConfig = {"configurable": {"thread_id": "talk"}}

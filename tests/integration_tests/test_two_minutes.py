@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from langchain_threadmem.cli.main import main
+from langchain_threadmem.apps.cli.main import main
 
 pytest.importorskip("playwright.sync_api")
 ROOT = Path(__file__).parents[2]

@@ -56,30 +56,30 @@ from langchain_threadmem import (
     create_threaded_chat,
     select_thread_node,
 )
-from langchain_threadmem.catalogue.verbs import ConversationInfo, Page, ThreadInfo
 from langchain_threadmem.common.usage import Usage
 from langchain_threadmem.engine.owners import ContextField, Run
-from langchain_threadmem.importers.verbs import ImportReport
+from langchain_threadmem.formats.importers.verbs import ImportReport
 from langchain_threadmem.index.vector_index import VectorIndex
-from langchain_threadmem.integrations.graph import recall_node, store_turn_node
-from langchain_threadmem.integrations.langchain4j import ChatMemoryProvider
-from langchain_threadmem.integrations.tools import (
+from langchain_threadmem.langchain.langchain4j import ChatMemoryProvider
+from langchain_threadmem.langchain.tools import (
     forget_tool,
     list_threads_tool,
     read_thread_tool,
     recall_tool,
     remember_tool,
 )
+from langchain_threadmem.langgraph.node import recall_node, store_turn_node
+from langchain_threadmem.long_term.lists.verbs import ConversationInfo, Page, ThreadInfo
+from langchain_threadmem.maintenance.removal.erase import Receipt, Scrubbed
+from langchain_threadmem.maintenance.removal.forget import Forgotten
+from langchain_threadmem.maintenance.removal.scores import decay
+from langchain_threadmem.maintenance.statistics.verbs import Statistics
+from langchain_threadmem.maintenance.verify import Verification
 from langchain_threadmem.recall.instructions.standing import Instruction
-from langchain_threadmem.removal.erase import Receipt, Scrubbed
-from langchain_threadmem.removal.forget import Forgotten
-from langchain_threadmem.removal.scores import decay
-from langchain_threadmem.statistics.verbs import Statistics
+from langchain_threadmem.selection.moves.corrections import Doubt
+from langchain_threadmem.selection.moves.sort import Move
+from langchain_threadmem.selection.tree_view import TreeView
 from langchain_threadmem.storage.row_security import secure
-from langchain_threadmem.threads.moves.corrections import Doubt
-from langchain_threadmem.threads.moves.sort import Move
-from langchain_threadmem.threads.tree_view import TreeView
-from langchain_threadmem.verify import Verification
 
 
 class ByLength:

@@ -14,7 +14,7 @@ from langgraph.types import Command
 
 from langchain_threadmem import ChatMemory, MemorySystem, ThreadMemSaver
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.integrations.tools import (
+from langchain_threadmem.langchain.tools import (
     forget_tool,
     list_threads_tool,
     read_thread_tool,

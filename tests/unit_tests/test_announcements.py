@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from langchain_threadmem import MemorySystem, SemanticNodeSelector
-from langchain_threadmem.threads.features.cues import announces
-from langchain_threadmem.threads.features.phrases import phrases_in
+from langchain_threadmem.selection.features.cues import announces
+from langchain_threadmem.selection.features.phrases import phrases_in
 
 ANNOUNCED = [
     ("en", "New topic: how long do I bake rye bread?"),

@@ -24,6 +24,7 @@ from langchain_threadmem import (
     MessageSummary,
     ThreadMemChatMessageHistory,
 )
+from langchain_threadmem.apps.transfer import folder
 from langchain_threadmem.errors import (
     EmbeddingError,
     EncryptionError,
@@ -32,9 +33,8 @@ from langchain_threadmem.errors import (
     PersistenceError,
     ThreadMemError,
 )
-from langchain_threadmem.integrations.graph import recall_node
-from langchain_threadmem.removal.tables import COPIED_TABLES
-from langchain_threadmem.transfer import folder
+from langchain_threadmem.langgraph.node import recall_node
+from langchain_threadmem.maintenance.removal.tables import COPIED_TABLES
 
 Wrap = Callable[[Any], Any]
 HALF = "\ud800"

@@ -11,7 +11,8 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, Remove
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from own_classes import Handle, Note
 
-from langchain_threadmem.checkpoints.values import (
+from langchain_threadmem.errors import InputError
+from langchain_threadmem.langgraph.checkpoints.values import (
     Inline,
     Span,
     StoredValue,
@@ -19,9 +20,8 @@ from langchain_threadmem.checkpoints.values import (
     take_apart,
     unpack,
 )
-from langchain_threadmem.errors import InputError
-from langchain_threadmem.lists.encoded import CHUNK, fingerprints, is_message_list
 from langchain_threadmem.messages.parts import Parts
+from langchain_threadmem.tree.lists.encoded import CHUNK, fingerprints, is_message_list
 
 SERDE = JsonPlusSerializer(allowed_msgpack_modules=None)
 

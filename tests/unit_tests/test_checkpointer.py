@@ -30,8 +30,8 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from own_classes import ODD, Handle, Letter, Note, Point
 
 from langchain_threadmem import MemorySystem, ThreadMemSaver
-from langchain_threadmem.checkpoints.queries import owners_of_run, pack_id, unpack_id
 from langchain_threadmem.errors import InputError, PersistenceError
+from langchain_threadmem.langgraph.checkpoints.queries import owners_of_run, pack_id, unpack_id
 from langchain_threadmem.messages.typed_json import Opaque
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Statement

@@ -22,7 +22,7 @@ from langchain_threadmem import (
     create_threaded_chat,
     select_thread_node,
 )
-from langchain_threadmem.threads.tree_view import TreeView
+from langchain_threadmem.selection.tree_view import TreeView
 
 ANSWER = '{"selected_node_id": null, "reasoning": "r", "title": "T", "summary": "S."}'
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.threads.choice import CHANCES_KEPT, GOES_BACK, choose, weigh
-from langchain_threadmem.threads.features.cues import MESSAGE_CUES, end_cues, message_cues, names, terms
-from langchain_threadmem.threads.features.learned_words import RAREST
-from langchain_threadmem.threads.features.phrases import Phrases, phrases_in
-from langchain_threadmem.threads.features.structure import (
+from langchain_threadmem.selection.choice import CHANCES_KEPT, GOES_BACK, choose, weigh
+from langchain_threadmem.selection.features.cues import MESSAGE_CUES, end_cues, message_cues, names, terms
+from langchain_threadmem.selection.features.learned_words import RAREST
+from langchain_threadmem.selection.features.phrases import Phrases, phrases_in
+from langchain_threadmem.selection.features.structure import (
     LEAST_CHANCE,
     RECENT_THREADS,
     RECENT_TURNS,
@@ -25,9 +25,9 @@ from langchain_threadmem.threads.features.structure import (
     USUALLY_STAYS,
     habits,
 )
-from langchain_threadmem.threads.features.table import FEATURES, describe
-from langchain_threadmem.threads.features.words import Reader
-from langchain_threadmem.threads.model import (
+from langchain_threadmem.selection.features.table import FEATURES, describe
+from langchain_threadmem.selection.features.words import Reader
+from langchain_threadmem.selection.model import (
     MOST_AT_HOME,
     Way,
     _arrays,
@@ -38,7 +38,7 @@ from langchain_threadmem.threads.model import (
     score,
     word_vectors,
 )
-from langchain_threadmem.threads.turn_ends import TurnEnd
+from langchain_threadmem.selection.turn_ends import TurnEnd
 from langchain_threadmem.tree.node import MessageSummary
 
 Floats = NDArray[np.float32]

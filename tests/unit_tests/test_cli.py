@@ -20,11 +20,11 @@ import pytest
 from sqlalchemy.engine import make_url
 
 from langchain_threadmem import ChatMemory, ConversationNode, MemorySystem
-from langchain_threadmem.cli import demo
-from langchain_threadmem.cli.demo import turns_of
-from langchain_threadmem.cli.main import main
+from langchain_threadmem.apps.cli import demo
+from langchain_threadmem.apps.cli.demo import turns_of
+from langchain_threadmem.apps.cli.main import main
 from langchain_threadmem.errors import PersistenceError
-from langchain_threadmem.export.json import parse_conversation
+from langchain_threadmem.formats.exporters.json import parse_conversation
 from langchain_threadmem.storage.migrations import MIGRATIONS
 
 ROOT = Path(__file__).parents[2]
@@ -167,7 +167,7 @@ def test_an_interrupted_demo_leaves_no_half_conversation(
         memory.append("Hello")
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("langchain_threadmem.cli.demo.play", interrupted)
+    monkeypatch.setattr("langchain_threadmem.apps.cli.demo.play", interrupted)
     assert main(["demo"]) == 130
     assert capsys.readouterr().err == "threadmem: interrupted\n"
     with MemorySystem("demo-output/memory.db") as system:

@@ -14,7 +14,7 @@ import pytest
 from conftest import WordEmbeddings
 
 from langchain_threadmem import MemorySystem
-from langchain_threadmem.cli.main import main
+from langchain_threadmem.apps.cli.main import main
 
 Ask = Callable[..., str]
 

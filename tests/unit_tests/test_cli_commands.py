@@ -26,11 +26,11 @@ from langchain_core.language_models import FakeListChatModel
 from sqlalchemy.engine import make_url
 
 from langchain_threadmem import MemorySystem
-from langchain_threadmem.cli.main import PROGRAM, main
+from langchain_threadmem.apps.cli.main import PROGRAM, main
 from langchain_threadmem.engine.flow import arun
 from langchain_threadmem.engine.flow import run as run_flow
 from langchain_threadmem.index.vector_index import Found
-from langchain_threadmem.repair import repair
+from langchain_threadmem.maintenance.repair import repair
 from langchain_threadmem.storage import checksums
 from langchain_threadmem.storage.schema import embedding
 

@@ -12,10 +12,10 @@ from conftest import StreamCipher
 from rich.console import Console
 
 from langchain_threadmem import ChatMemory, MemorySystem, SemanticNodeSelector
-from langchain_threadmem.cli.main import main
-from langchain_threadmem.cli.rich_output import draw_tree
+from langchain_threadmem.apps.cli.main import main
+from langchain_threadmem.apps.cli.rich_output import draw_tree
 from langchain_threadmem.errors import InputError, InvalidGraphStateError
-from langchain_threadmem.threads.moves.corrections import LARGEST, corrected
+from langchain_threadmem.selection.moves.corrections import LARGEST, corrected
 from langchain_threadmem.tree.node import Bias, Chances
 
 Wrap = Callable[[ChatMemory], Any]

@@ -28,10 +28,10 @@ from langchain_threadmem import (
     select_thread_node,
 )
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.integrations.graph import ThreadedState
+from langchain_threadmem.langgraph.node import ThreadedState
 from langchain_threadmem.messages.quoting import is_block
-from langchain_threadmem.threads import coverage
-from langchain_threadmem.threads.tree_view import TreeView
+from langchain_threadmem.selection import coverage
+from langchain_threadmem.selection.tree_view import TreeView
 
 Wrap = Callable[[ChatMemory], Any]
 CONFIG: RunnableConfig = {"configurable": {"thread_id": "talk"}}

@@ -24,8 +24,8 @@ from langchain_threadmem import (
     ThreadMemSaver,
     create_threaded_chat,
 )
-from langchain_threadmem.export.formats import SUFFIXES
-from langchain_threadmem.integrations.tools import forget_tool
+from langchain_threadmem.formats.exporters.formats import SUFFIXES
+from langchain_threadmem.langchain.tools import forget_tool
 from langchain_threadmem.storage.statements import Statement
 from langchain_threadmem.summaries.summarizers import CONTEXT
 from langchain_threadmem.tree.node import MessageSummary

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, ChatMessage, HumanMessage
 from rich.console import Console
 
-from langchain_threadmem.cli import rich_output
-from langchain_threadmem.export.mermaid import to_mermaid, to_mermaid_parts
-from langchain_threadmem.export.page import to_html, to_svg
-from langchain_threadmem.export.text import to_outline, to_text
+from langchain_threadmem.apps.cli import rich_output
+from langchain_threadmem.formats.exporters.mermaid import to_mermaid, to_mermaid_parts
+from langchain_threadmem.formats.exporters.page import to_html, to_svg
+from langchain_threadmem.formats.exporters.text import to_outline, to_text
 from langchain_threadmem.messages.text import one_line, visible
 from langchain_threadmem.recall.results import Recollection, Why
 from langchain_threadmem.tree.node import ConversationNode, MessageSummary, Placement

@@ -25,11 +25,11 @@ from langchain_core.messages import (
 )
 
 from langchain_threadmem.errors import InputError, InvalidGraphStateError, NodeNotFoundError
-from langchain_threadmem.export.layout import Layout
-from langchain_threadmem.export.mermaid import to_mermaid, to_mermaid_parts
-from langchain_threadmem.export.page import to_html, to_svg
-from langchain_threadmem.export.page_words import WORDS
-from langchain_threadmem.export.text import to_outline, to_text
+from langchain_threadmem.formats.exporters.layout import Layout
+from langchain_threadmem.formats.exporters.mermaid import to_mermaid, to_mermaid_parts
+from langchain_threadmem.formats.exporters.page import to_html, to_svg
+from langchain_threadmem.formats.exporters.page_words import WORDS
+from langchain_threadmem.formats.exporters.text import to_outline, to_text
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.tree.node import ConversationNode, MessageSummary, Placement
 

@@ -15,12 +15,12 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langchain_threadmem import MemorySystem, SemanticNodeSelector, ThreadMemMiddleware, create_threaded_chat
 from langchain_threadmem.engine.flow import Flow, Sql, Step, _driven, run
 from langchain_threadmem.errors import SessionNotFoundError
-from langchain_threadmem.integrations.graph import select_thread_node
-from langchain_threadmem.removal.forget import forget_message
-from langchain_threadmem.threads.append import append, extend
-from langchain_threadmem.threads.route import route
-from langchain_threadmem.threads.run_selector import ThreadedConversation
-from langchain_threadmem.threads.store_messages import store
+from langchain_threadmem.langgraph.node import select_thread_node
+from langchain_threadmem.langgraph.routing.route import route
+from langchain_threadmem.langgraph.routing.store_messages import store
+from langchain_threadmem.maintenance.removal.forget import forget_message
+from langchain_threadmem.selection.append import append, extend
+from langchain_threadmem.selection.run_selector import ThreadedConversation
 from langchain_threadmem.tree import trees
 
 Invoke = Callable[..., Any]

@@ -29,8 +29,8 @@ from langchain_threadmem import (
 )
 from langchain_threadmem.engine.flow import run
 from langchain_threadmem.errors import DriverError, EncryptionError, InputError
+from langchain_threadmem.maintenance.removal.forget import forget_message
 from langchain_threadmem.messages.codec import UNREADABLE
-from langchain_threadmem.removal.forget import forget_message
 from langchain_threadmem.storage.schema import metadata
 from langchain_threadmem.storage.statements import Statement
 

@@ -26,7 +26,6 @@ from langchain_threadmem import (
     ThreadMemStore,
     create_threaded_chat,
 )
-from langchain_threadmem.checkpoints.load import SegmentCache
 from langchain_threadmem.engine.flow import run
 from langchain_threadmem.errors import (
     InputError,
@@ -36,8 +35,9 @@ from langchain_threadmem.errors import (
     UnitNotFoundError,
 )
 from langchain_threadmem.index.indexes import Indexes
-from langchain_threadmem.removal.tables import TABLES as MEMORY_TABLES
-from langchain_threadmem.repair import repair
+from langchain_threadmem.langgraph.checkpoints.load import SegmentCache
+from langchain_threadmem.maintenance.removal.tables import TABLES as MEMORY_TABLES
+from langchain_threadmem.maintenance.repair import repair
 from langchain_threadmem.storage import schema
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Statement

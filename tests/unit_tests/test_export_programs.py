@@ -12,7 +12,7 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
 from langchain_threadmem import MemorySystem
-from langchain_threadmem.cli.main import main
+from langchain_threadmem.apps.cli.main import main
 from langchain_threadmem.memory_system import ChatMemory
 from langchain_threadmem.storage.schema import State
 

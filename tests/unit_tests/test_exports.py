@@ -24,13 +24,13 @@ from test_import import FIGS, chatgpt, said
 from test_json import forests
 
 from langchain_threadmem import ChatMemory, MemorySystem, SemanticNodeSelector
-from langchain_threadmem.cli.main import main
+from langchain_threadmem.apps.cli.main import main
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.export import formats
-from langchain_threadmem.export.fine_tuning import to_fine_tuning
-from langchain_threadmem.export.graphml import to_graphml
-from langchain_threadmem.export.json import from_json, json_schema, parse_conversation, to_json
-from langchain_threadmem.export.markdown import to_markdown
+from langchain_threadmem.formats.exporters import formats
+from langchain_threadmem.formats.exporters.fine_tuning import to_fine_tuning
+from langchain_threadmem.formats.exporters.graphml import to_graphml
+from langchain_threadmem.formats.exporters.json import from_json, json_schema, parse_conversation, to_json
+from langchain_threadmem.formats.exporters.markdown import to_markdown
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.tree.node import ConversationNode
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from sqlalchemy import Column, MetaData, Table, create_engine, insert, select
 from sqlalchemy.types import BigInteger, Float, Text
 
+from langchain_threadmem.common.filters.conditions import Kind, parse
+from langchain_threadmem.common.filters.sql import where
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.filters.conditions import Kind, parse
-from langchain_threadmem.filters.sql import where
 
 FIELDS = {
     "source": Kind.TEXT,

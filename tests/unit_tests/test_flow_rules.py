@@ -101,9 +101,9 @@ def test_a_module_of_flows_keeps_the_rules(name: str) -> None:
 
 
 def test_the_flows_are_found() -> None:
-    names = flow_names(TREES["langchain_threadmem.threads.append"], FLOWS)
+    names = flow_names(TREES["langchain_threadmem.selection.append"], FLOWS)
     assert {"tree_of", "select", "append"} <= names
-    assert "self.settle" in flow_names(TREES["langchain_threadmem.units.visits"], FLOWS)
+    assert "self.settle" in flow_names(TREES["langchain_threadmem.index.units.visits"], FLOWS)
 
 
 GOOD = """
@@ -170,7 +170,7 @@ def test_no_flow_is_a_coroutine() -> None:
     assert mixed == []
 
 
-WITHOUT_STATEMENTS = {"langchain_threadmem.transfer.folder"}
+WITHOUT_STATEMENTS = {"langchain_threadmem.apps.transfer.folder"}
 """Modules that use types of columns alone."""
 MIXED = {"langchain_threadmem.index.removal"}
 

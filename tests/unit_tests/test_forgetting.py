@@ -17,9 +17,9 @@ from langchain_threadmem.errors import InputError
 from langchain_threadmem.index import lexicon, watermarks
 from langchain_threadmem.index import vectors as embeddings
 from langchain_threadmem.index.indexes import Indexes
-from langchain_threadmem.removal import forgettable
-from langchain_threadmem.removal.forgettable import Candidate
-from langchain_threadmem.removal.scores import centrality, decay, least_important
+from langchain_threadmem.maintenance.removal import forgettable
+from langchain_threadmem.maintenance.removal.forgettable import Candidate
+from langchain_threadmem.maintenance.removal.scores import centrality, decay, least_important
 from langchain_threadmem.storage.statements import Statement
 
 Wrap = Callable[[Any], Any]

@@ -25,11 +25,11 @@ from langchain_threadmem import (
 )
 from langchain_threadmem.engine.flow import run
 from langchain_threadmem.errors import InputError, SelectionError
-from langchain_threadmem.integrations.graph import recall_node, store_turn_node
+from langchain_threadmem.langgraph.node import recall_node, store_turn_node
+from langchain_threadmem.maintenance.removal.forget import forget_message
 from langchain_threadmem.messages.quoting import is_block
-from langchain_threadmem.removal.forget import forget_message
+from langchain_threadmem.selection.tree_view import TreeView
 from langchain_threadmem.storage.schema import State
-from langchain_threadmem.threads.tree_view import TreeView
 
 CONFIG: RunnableConfig = {"configurable": {"thread_id": "talk"}}
 Invoke = Callable[..., dict[str, Any]]

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 
 from langchain_threadmem import ChatMemory, MemorySystem, SemanticNodeSelector
-from langchain_threadmem.threads.choice import Choice
-from langchain_threadmem.threads.group_chat import GroupChat, choose_in_group
-from langchain_threadmem.threads.model import reader
-from langchain_threadmem.threads.turn_ends import Speech, TurnIndex
+from langchain_threadmem.selection.choice import Choice
+from langchain_threadmem.selection.group_chat import GroupChat, choose_in_group
+from langchain_threadmem.selection.model import reader
+from langchain_threadmem.selection.turn_ends import Speech, TurnIndex
 from langchain_threadmem.tree.node import ConversationNode
 
 Wrap = Callable[[ChatMemory], Any]

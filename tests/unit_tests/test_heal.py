@@ -21,11 +21,11 @@ from langchain_threadmem import (
     create_threaded_chat,
     select_thread_node,
 )
-from langchain_threadmem.integrations.graph import ThreadedState
+from langchain_threadmem.langgraph.node import ThreadedState
+from langchain_threadmem.selection.second_look import doubtful
+from langchain_threadmem.selection.tree_view import TreeView
+from langchain_threadmem.selection.turn_ends import TurnEnd
 from langchain_threadmem.storage.schema import State
-from langchain_threadmem.threads.second_look import doubtful
-from langchain_threadmem.threads.tree_view import TreeView
-from langchain_threadmem.threads.turn_ends import TurnEnd
 from langchain_threadmem.tree.node import ConversationNode
 
 Wrap = Callable[[ChatMemory], Any]

@@ -17,10 +17,10 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, mess
 from sqlalchemy import bindparam, select
 
 from langchain_threadmem import ChatMemory, MemorySystem
-from langchain_threadmem.cli.main import main
+from langchain_threadmem.apps.cli.main import main
 from langchain_threadmem.errors import InputError, PersistenceError
-from langchain_threadmem.importers import json_items
-from langchain_threadmem.importers import verbs as importing
+from langchain_threadmem.formats.importers import json_items
+from langchain_threadmem.formats.importers import verbs as importing
 from langchain_threadmem.storage import node_keys
 from langchain_threadmem.storage.schema import State, node, segment, tree
 from langchain_threadmem.storage.statements import Statement

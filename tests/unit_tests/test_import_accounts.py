@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from langchain_threadmem import MemorySystem
-from langchain_threadmem.cli.main import main
+from langchain_threadmem.apps.cli.main import main
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.storage.schema import State
 

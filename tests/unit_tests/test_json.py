@@ -22,7 +22,7 @@ from langchain_core.messages import (
 )
 
 from langchain_threadmem.errors import InputError, InvalidGraphStateError, UnsupportedMessageError
-from langchain_threadmem.export.json import (
+from langchain_threadmem.formats.exporters.json import (
     from_json,
     parse_conversation,
     to_json,

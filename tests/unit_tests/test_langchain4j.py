@@ -26,7 +26,7 @@ from langchain_threadmem import (
     TokenWindowChatMemory,
 )
 from langchain_threadmem.errors import InputError, UnsupportedMessageError
-from langchain_threadmem.integrations.langchain4j import (
+from langchain_threadmem.langchain.langchain4j import (
     ChatMemoryProvider,
     SingleSlotChatMemoryStore,
     SystemChatMemoryStore,

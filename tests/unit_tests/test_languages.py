@@ -19,12 +19,12 @@ from langchain_threadmem import (
     SemanticNodeSelector,
 )
 from langchain_threadmem.errors import EmbeddingError, InputError
-from langchain_threadmem.threads import choice, model
-from langchain_threadmem.threads.features import phrases as lists
-from langchain_threadmem.threads.features.cues import MESSAGE_CUES, end_cues, message_cues, names, terms
-from langchain_threadmem.threads.features.detect_language import language_of
-from langchain_threadmem.threads.features.phrases import Phrases, phrases_in
-from langchain_threadmem.threads.turn_ends import TurnEnd
+from langchain_threadmem.selection import choice, model
+from langchain_threadmem.selection.features import phrases as lists
+from langchain_threadmem.selection.features.cues import MESSAGE_CUES, end_cues, message_cues, names, terms
+from langchain_threadmem.selection.features.detect_language import language_of
+from langchain_threadmem.selection.features.phrases import Phrases, phrases_in
+from langchain_threadmem.selection.turn_ends import TurnEnd
 
 Wrap = Callable[[ChatMemory], Any]
 CODES = sorted(path.stem for path in Path(lists.__file__).with_name("languages").glob("*.toml"))

@@ -11,8 +11,8 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.graph.message import add_messages
 
 from langchain_threadmem import MemorySystem, select_thread_node
-from langchain_threadmem.integrations.graph import store_turn_node
-from langchain_threadmem.threads.tree_view import TreeView
+from langchain_threadmem.langgraph.node import store_turn_node
+from langchain_threadmem.selection.tree_view import TreeView
 
 CONFIG: RunnableConfig = {"configurable": {"thread_id": "talk"}, "metadata": {"checkpoint_id": "any"}}
 

@@ -13,7 +13,7 @@ from langgraph.checkpoint.base.id import uuid6
 from list_walks import random_walk, run_walk
 
 from langchain_threadmem import MemorySystem, ThreadMemSaver
-from langchain_threadmem.integrations.graph import store_turn_node
+from langchain_threadmem.langgraph.node import store_turn_node
 
 CALL = AIMessage("", id="a1", tool_calls=[{"name": "weather", "args": {}, "id": id_} for id_ in ("c1", "c2")])
 SAID = [

@@ -25,9 +25,9 @@ from langchain_threadmem import (
     SemanticNodeSelector,
 )
 from langchain_threadmem.errors import InputError, SelectionError
-from langchain_threadmem.threads.cascade import Question, Reliability, Share
-from langchain_threadmem.threads.choice import Choice
-from langchain_threadmem.threads.llm_selector import NodeSelection
+from langchain_threadmem.selection.cascade import Question, Reliability, Share
+from langchain_threadmem.selection.choice import Choice
+from langchain_threadmem.selection.llm_selector import NodeSelection
 
 TURNS = [("Python?", "A language."), ("Tea?", "A drink."), ("Oslo?", "A city.")]
 

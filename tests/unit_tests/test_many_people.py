@@ -34,14 +34,14 @@ from langchain_threadmem import (
 from langchain_threadmem.engine.owners import ContextField, Run, owner_of_run
 from langchain_threadmem.engine.runtime import CACHED_OWNERS
 from langchain_threadmem.errors import EncryptionError, InputError, OwnerMismatchError, OwnerRequiredError
-from langchain_threadmem.integrations._run_config import REPLACED
-from langchain_threadmem.integrations.tools import (
+from langchain_threadmem.langchain.tools import (
     forget_tool,
     list_threads_tool,
     read_thread_tool,
     recall_tool,
     remember_tool,
 )
+from langchain_threadmem.langgraph._run_config import REPLACED
 
 SECRET = "the vault opens with heron"
 THREAD = "talk"

@@ -107,7 +107,7 @@ def test_a_server_that_cannot_start_names_the_reason(tmp_path: Path, missing: st
             system.conversation("travel").append("The visa for Japan?", "It takes two weeks.")
     block = "import sys; sys.modules['mcp'] = None; " if missing == "extra" else "import sys; "
     owner = "bob" if missing == "owner" else "ada"
-    code = f"{block}from langchain_threadmem.cli.main import main; sys.exit(main())"
+    code = f"{block}from langchain_threadmem.apps.cli.main import main; sys.exit(main())"
     run = subprocess.run(
         [sys.executable, "-c", code, "mcp", str(file), "--owner", owner],
         capture_output=True,

@@ -11,7 +11,7 @@ from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from langchain_threadmem import ChatMemory, MemorySystem, ThreadMemRetriever, create_threaded_chat
-from langchain_threadmem.integrations.tools import read_thread_tool, recall_tool
+from langchain_threadmem.langchain.tools import read_thread_tool, recall_tool
 from langchain_threadmem.recall.quoting import recalled
 
 Wrap = Callable[[ChatMemory], Any]

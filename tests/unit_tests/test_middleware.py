@@ -36,11 +36,11 @@ from own_classes import Handle, Note
 from pydantic import Field
 
 from langchain_threadmem import LinearNodeSelector, MemorySystem, MessageWindow, ThreadMemMiddleware
-from langchain_threadmem.cli import demo
+from langchain_threadmem.apps.cli import demo
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.integrations.checkpointer import ThreadMemSaver
+from langchain_threadmem.langgraph.saver import ThreadMemSaver
+from langchain_threadmem.selection.tree_view import TreeView
 from langchain_threadmem.storage.schema import State
-from langchain_threadmem.threads.tree_view import TreeView
 
 CONFIG: RunnableConfig = {"configurable": {"thread_id": "talk"}}
 

@@ -27,7 +27,7 @@ from langchain_threadmem import (
 )
 from langchain_threadmem.engine.owners import Run, owner_of_run
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.integrations.checkpointer import LONGEST_NS
+from langchain_threadmem.langgraph.saver import LONGEST_NS
 from langchain_threadmem.messages.ids import LONGEST_ID, LONGEST_NAME
 
 

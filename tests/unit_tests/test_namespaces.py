@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.store.namespaces import (
+from langchain_threadmem.langgraph.items.namespaces import (
     LONGEST,
     Namespace,
     below,

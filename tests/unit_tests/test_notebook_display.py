@@ -11,7 +11,7 @@ from IPython.lib.pretty import pretty
 from langchain_core.messages import AIMessage, HumanMessage
 
 from langchain_threadmem import ConversationNode, MemorySystem, MemoryUnit, MessageSummary, Recollection
-from langchain_threadmem.catalogue.verbs import ConversationInfo, Page, ThreadInfo
+from langchain_threadmem.long_term.lists.verbs import ConversationInfo, Page, ThreadInfo
 from langchain_threadmem.messages.display import Displayed
 from langchain_threadmem.recall.results import Hits, Why
 from langchain_threadmem.storage.schema import State

@@ -33,14 +33,14 @@ from langchain_threadmem import (
 )
 from langchain_threadmem.engine.owners import ContextField, Run, check_person, owner_of_run
 from langchain_threadmem.errors import OwnerMismatchError, OwnerRequiredError
-from langchain_threadmem.integrations.graph import ThreadedState, recall_node, store_turn_node
-from langchain_threadmem.integrations.tools import (
+from langchain_threadmem.langchain.tools import (
     forget_tool,
     list_threads_tool,
     read_thread_tool,
     recall_tool,
     remember_tool,
 )
+from langchain_threadmem.langgraph.node import ThreadedState, recall_node, store_turn_node
 
 SECRET = "the vault opens with heron"
 ASKED = {"messages": [("user", "What opens the vault with heron?")]}

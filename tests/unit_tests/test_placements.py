@@ -13,8 +13,8 @@ from langchain_core.messages import HumanMessage
 from rich.console import Console
 
 from langchain_threadmem import ChatMemory, MemorySystem, SemanticNodeSelector, select_thread_node
-from langchain_threadmem.cli.rich_output import draw_tree
-from langchain_threadmem.threads.turn_ends import TurnEnd
+from langchain_threadmem.apps.cli.rich_output import draw_tree
+from langchain_threadmem.selection.turn_ends import TurnEnd
 from langchain_threadmem.tree.node import Placement
 
 Wrap = Callable[[ChatMemory], Any]

@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 from langchain_core.messages import HumanMessage
 
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.lists.placing import (
+from langchain_threadmem.storage.schema import State
+from langchain_threadmem.tree import graph
+from langchain_threadmem.tree.lists.placing import (
     Element,
     Follow,
     New,
@@ -27,8 +29,6 @@ from langchain_threadmem.lists.placing import (
     plan,
     spans,
 )
-from langchain_threadmem.storage.schema import State
-from langchain_threadmem.tree import graph
 from langchain_threadmem.tree.node import ConversationNode
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from langchain_threadmem import ChatMemory, MemorySystem, SemanticNodeSelector
-from langchain_threadmem.threads.features.cues import leaning
-from langchain_threadmem.threads.features.phrases import phrases_in
+from langchain_threadmem.selection.features.cues import leaning
+from langchain_threadmem.selection.features.phrases import phrases_in
 
 Wrap = Callable[[ChatMemory], Any]
 APHIDS = [

@@ -33,12 +33,12 @@ from langchain_threadmem import (
     create_threaded_chat,
     select_thread_node,
 )
-from langchain_threadmem.integrations.graph import ThreadedState
+from langchain_threadmem.langgraph.node import ThreadedState
 from langchain_threadmem.messages.prompt import as_prompt
 from langchain_threadmem.messages.quoting import is_block
 from langchain_threadmem.messages.tokens import count_tokens
+from langchain_threadmem.selection.tree_view import TreeView
 from langchain_threadmem.storage.schema import State
-from langchain_threadmem.threads.tree_view import TreeView
 from tests.providers import refusals
 
 Wrap = Callable[[ChatMemory], Any]

@@ -139,7 +139,7 @@ def test_the_middleware_without_langchain_names_the_extra_that_brings_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "langchain.agents.middleware.types", None)
-    monkeypatch.delitem(sys.modules, "langchain_threadmem.integrations.middleware", raising=False)
+    monkeypatch.delitem(sys.modules, "langchain_threadmem.langgraph.middleware", raising=False)
     monkeypatch.delitem(vars(langchain_threadmem), "ThreadMemMiddleware", raising=False)
     with pytest.raises(ImportError, match=r"langchain-threadmem\[agents\]"):
         from langchain_threadmem import ThreadMemMiddleware  # noqa: F401

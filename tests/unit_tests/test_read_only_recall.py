@@ -11,8 +11,8 @@ from conftest import StreamCipher, WordEmbeddings
 from langchain_core.messages import HumanMessage
 
 from langchain_threadmem import MemorySystem, Recollection, ThreadMemRetriever
-from langchain_threadmem.cli import main
-from langchain_threadmem.integrations.tools import recall_tool
+from langchain_threadmem.apps.cli import main
+from langchain_threadmem.langchain.tools import recall_tool
 
 Wrap = Callable[[Any], Any]
 DENTIST, VISA = "My dentist is in Elm Street.", "The visa for Japan takes two weeks."

@@ -25,10 +25,10 @@ from langchain_threadmem import (
 )
 from langchain_threadmem.engine.flow import run
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.integrations.tools import recall_tool
+from langchain_threadmem.langchain.tools import recall_tool
+from langchain_threadmem.langgraph.routing.recall_elsewhere import recall_elsewhere
 from langchain_threadmem.recall.quoting import fenced, recalled
 from langchain_threadmem.storage.statements import Conn
-from langchain_threadmem.threads.recall_elsewhere import recall_elsewhere
 
 Wrap = Callable[[Any], Any]
 START = datetime(2026, 3, 1, tzinfo=UTC)

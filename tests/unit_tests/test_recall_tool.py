@@ -22,8 +22,8 @@ from langchain_threadmem import (
     ThreadMemSaver,
     select_thread_node,
 )
-from langchain_threadmem.integrations.graph import ThreadedState
-from langchain_threadmem.integrations.tools import forget_tool, recall_tool
+from langchain_threadmem.langchain.tools import forget_tool, recall_tool
+from langchain_threadmem.langgraph.node import ThreadedState
 from langchain_threadmem.recall.quoting import fenced
 
 Invoke = Callable[..., Any]

@@ -13,8 +13,8 @@ from conftest import WordEmbeddings
 from langchain_core.messages import AIMessage, HumanMessage
 
 from langchain_threadmem import ChatMemory, MemorySystem, Recollection, ThreadMemRetriever
-from langchain_threadmem.cli import main
-from langchain_threadmem.integrations.tools import recall_tool
+from langchain_threadmem.apps.cli import main
+from langchain_threadmem.langchain.tools import recall_tool
 from langchain_threadmem.recall.versions import Said, sought_in
 
 Wrap = Callable[[Any], Any]

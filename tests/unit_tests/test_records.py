@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
 
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.export.json import parse_conversation
+from langchain_threadmem.formats.exporters.json import parse_conversation
 from langchain_threadmem.messages.records import message_from
 
 json_values = st.recursive(

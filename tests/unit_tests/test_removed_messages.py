@@ -32,11 +32,11 @@ from langchain_threadmem import (
     select_thread_node,
 )
 from langchain_threadmem.errors import InputError, NodeNotFoundError
-from langchain_threadmem.integrations.graph import ThreadedState, recall_node, store_turn_node
+from langchain_threadmem.langgraph.node import ThreadedState, recall_node, store_turn_node
 from langchain_threadmem.recall.quoting import recall_message
+from langchain_threadmem.selection.selectors import AnySelector
 from langchain_threadmem.storage.schema import node, tree
 from langchain_threadmem.storage.statements import Statement
-from langchain_threadmem.threads.selectors import AnySelector
 from langchain_threadmem.tree.node import MessageSummary
 
 CONFIG: RunnableConfig = {"configurable": {"thread_id": "talk"}}

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from langchain_threadmem import ChatMemory, MemorySystem, ThreadMemRetriever
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.integrations.tools import recall_tool
+from langchain_threadmem.langchain.tools import recall_tool
 
 Invoke = Callable[..., Any]
 

@@ -24,9 +24,9 @@ from langchain_threadmem import (
     select_thread_node,
 )
 from langchain_threadmem.errors import MessageIdConflictError
-from langchain_threadmem.integrations.graph import store_turn_node
+from langchain_threadmem.langgraph.node import store_turn_node
+from langchain_threadmem.selection.tree_view import TreeView
 from langchain_threadmem.storage.schema import State
-from langchain_threadmem.threads.tree_view import TreeView
 
 Wrap = Callable[[ChatMemory], Any]
 CONFIG: Any = {"configurable": {"thread_id": "talk"}}

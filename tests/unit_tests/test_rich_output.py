@@ -8,8 +8,8 @@ from langchain_core.messages import AIMessage, HumanMessage
 from rich.console import Console
 
 from langchain_threadmem import ChatMemory
-from langchain_threadmem.cli import rich_output
-from langchain_threadmem.cli.demo import play, questions_for, turns_of
+from langchain_threadmem.apps.cli import rich_output
+from langchain_threadmem.apps.cli.demo import play, questions_for, turns_of
 
 CHAT = [
     ("Where is Lisbon?", "In Portugal."),

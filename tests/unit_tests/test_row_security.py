@@ -19,12 +19,12 @@ from langchain_threadmem import (
     ThreadMemStore,
     create_threaded_chat,
 )
-from langchain_threadmem.cli.main import main
+from langchain_threadmem.apps.cli.main import main
+from langchain_threadmem.apps.transfer.convert import convert
 from langchain_threadmem.errors import InputError, PersistenceError
+from langchain_threadmem.langgraph.items.verbs import owners
 from langchain_threadmem.storage import schema
 from langchain_threadmem.storage.row_security import secure
-from langchain_threadmem.store.verbs import owners
-from langchain_threadmem.transfer.convert import convert
 
 pytestmark = pytest.mark.postgres
 TABLES = [*(name for name in schema.metadata.tables if name != schema.migration.name), schema.LEXICON]

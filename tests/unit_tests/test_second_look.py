@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.threads.choice import CHANCES_KEPT, choose
-from langchain_threadmem.threads.features.table import FEATURES
-from langchain_threadmem.threads.model import reader
-from langchain_threadmem.threads.second_look import LATE, SURE, SecondLook, look_again, reconsidered
-from langchain_threadmem.threads.turn_ends import TurnEnd
+from langchain_threadmem.selection.choice import CHANCES_KEPT, choose
+from langchain_threadmem.selection.features.table import FEATURES
+from langchain_threadmem.selection.model import reader
+from langchain_threadmem.selection.second_look import LATE, SURE, SecondLook, look_again, reconsidered
+from langchain_threadmem.selection.turn_ends import TurnEnd
 from langchain_threadmem.tree.node import Chances
 
 CSV = TurnEnd(2, None, "How do I read a CSV file in pandas?", "Call pandas.read_csv with its path.")

@@ -27,10 +27,10 @@ from langchain_threadmem import (
     select_thread_node,
 )
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.integrations.graph import ThreadedState
+from langchain_threadmem.langgraph.node import ThreadedState
 from langchain_threadmem.messages.quoting import is_block
-from langchain_threadmem.threads.selectors import FlowSelector
-from langchain_threadmem.threads.tree_view import TreeView
+from langchain_threadmem.selection.selectors import FlowSelector
+from langchain_threadmem.selection.tree_view import TreeView
 
 Build = Callable[..., Any]
 Ask = Callable[..., list[dict[str, Any]]]

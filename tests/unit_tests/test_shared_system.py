@@ -9,7 +9,7 @@ from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import HumanMessage
 
 from langchain_threadmem import ThreadMemChatMessageHistory, ThreadMemMiddleware, ThreadMemRetriever
-from langchain_threadmem.integrations._system import shared_system
+from langchain_threadmem.langgraph._system import shared_system
 
 
 def test_there_is_one_system_for_each_database_and_owner(tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from langchain_core.messages import HumanMessage
 from numpy.typing import NDArray
 
+from langchain_threadmem.common.filters.conditions import Kind, parse
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.filters.conditions import Kind, parse
 from langchain_threadmem.index.documents import Document, document_of
 from langchain_threadmem.index.language import ENGLISH
 from langchain_threadmem.long_term.short_term import ShortTermMemory

@@ -12,13 +12,13 @@ from typing import Any, TypeVar
 import pytest
 
 from langchain_threadmem import ChatMemory, MemorySystem, MessageWindow
+from langchain_threadmem.apps.transfer.convert import convert
 from langchain_threadmem.engine.flow import Call, Flow, Sql, Step, arun, run, snapshot
 from langchain_threadmem.errors import DriverError, PersistenceError
 from langchain_threadmem.recall import candidates
 from langchain_threadmem.recall import verbs as recall_verbs
 from langchain_threadmem.recall.options import RecallOptions
 from langchain_threadmem.storage.schema import State
-from langchain_threadmem.transfer.convert import convert
 from langchain_threadmem.tree import nodes, trees
 
 T = TypeVar("T")

@@ -14,9 +14,9 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, Tool
 
 from langchain_threadmem import ChatMemory, MemorySystem
 from langchain_threadmem.errors import PersistenceError, ThreadMemError
+from langchain_threadmem.selection.moves import sort
+from langchain_threadmem.selection.moves.sort_plan import Sorter
 from langchain_threadmem.storage.schema import State
-from langchain_threadmem.threads.moves import sort
-from langchain_threadmem.threads.moves.sort_plan import Sorter
 
 Wrap = Callable[[ChatMemory], Any]
 CSV, NO_HEADER = "How do I read a CSV file in pandas?", "And if the CSV file has no header?"

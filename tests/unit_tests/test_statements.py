@@ -150,7 +150,7 @@ def test_no_statement_reads_all_nodes_of_all_conversations() -> None:
 
 def test_a_put_finds_the_expired_items_of_its_namespace_by_an_index() -> None:
     with MemorySystem() as system:
-        steps = _plan(system, _statements()["langchain_threadmem.store.queries._EXPIRED_IN"])
+        steps = _plan(system, _statements()["langchain_threadmem.langgraph.items.queries._EXPIRED_IN"])
     index = "threadmem_item_expiry (namespace=? AND expires<?)"
     assert [step for step in steps if "threadmem_item" in step] == [
         f"SEARCH threadmem_item USING COVERING INDEX {index}"
@@ -159,7 +159,7 @@ def test_a_put_finds_the_expired_items_of_its_namespace_by_an_index() -> None:
 
 def test_items_are_read_by_their_ids() -> None:
     with MemorySystem() as system:
-        steps = _plan(system, _statements()["langchain_threadmem.store.queries._BY_IDS"])
+        steps = _plan(system, _statements()["langchain_threadmem.langgraph.items.queries._BY_IDS"])
     assert steps[0] == "SEARCH threadmem_item USING INTEGER PRIMARY KEY (rowid=?)"
     assert "SEARCH threadmem_namespace USING INTEGER PRIMARY KEY (rowid=?)" in steps
 

@@ -13,7 +13,7 @@ from langgraph.checkpoint.base import empty_checkpoint
 
 from langchain_threadmem import LLMSummarizer, MemorySystem, ThreadMemSaver, ThreadMemStore
 from langchain_threadmem.common.usage import Used
-from langchain_threadmem.statistics import queries
+from langchain_threadmem.maintenance.statistics import queries
 from langchain_threadmem.storage import schema
 from langchain_threadmem.storage.statements import Statement
 

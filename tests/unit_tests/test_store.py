@@ -22,8 +22,8 @@ from store_calls import NS, Calls, Clock, Make, keys, made
 
 from langchain_threadmem import MemorySystem, ThreadMemStore
 from langchain_threadmem.errors import ClosedError, InputError
+from langchain_threadmem.langgraph.items.queries import _BELOW
 from langchain_threadmem.storage.statements import Statement
-from langchain_threadmem.store.queries import _BELOW
 
 AWKWARD = [
     "a",

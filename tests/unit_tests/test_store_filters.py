@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from langchain_threadmem.common.filters.store import check_filter, passes
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.filters.store import check_filter, passes
 
 VALUE: dict[str, Any] = {
     "score": 4.5,

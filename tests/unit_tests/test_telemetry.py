@@ -24,7 +24,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from langchain_threadmem import MemorySystem, ThreadMemSaver, ThreadMemStore, select_thread_node
 from langchain_threadmem.engine import telemetry
-from langchain_threadmem.threads.tree_view import TreeView
+from langchain_threadmem.selection.tree_view import TreeView
 
 Wrap = Callable[[Any], Any]
 

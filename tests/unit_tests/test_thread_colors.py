@@ -8,7 +8,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, HumanMessage
 
 from langchain_threadmem import ChatMemory, MemorySystem
-from langchain_threadmem.export.layout import Layout, colors
+from langchain_threadmem.formats.exporters.layout import Layout, colors
 from langchain_threadmem.tree.node import ConversationNode
 
 Wrap = Callable[[ChatMemory], Any]

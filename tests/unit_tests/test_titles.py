@@ -8,7 +8,7 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 
 from langchain_threadmem import MemorySystem
-from langchain_threadmem.catalogue.titles import LONGEST_TITLE, title_of
+from langchain_threadmem.selection.titles import LONGEST_TITLE, title_of
 
 PLAN = "I want to run 10k in autumn, and at the moment I can only run 3k without a break"
 

@@ -10,7 +10,7 @@ from test_index import Counting
 
 from langchain_threadmem import ChatMemory, MemorySystem, SemanticNodeSelector
 from langchain_threadmem.messages.tool_pairs import LONGEST_TEXT, text_of_calls
-from langchain_threadmem.threads.turn_ends import TurnIndex
+from langchain_threadmem.selection.turn_ends import TurnIndex
 from langchain_threadmem.tree.node import ConversationNode
 
 Wrap = Callable[[ChatMemory], Any]

@@ -14,9 +14,9 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from langchain_threadmem import MemorySystem
 from langchain_threadmem.engine.flow import run
 from langchain_threadmem.messages.roles import is_answer
+from langchain_threadmem.selection.tree_view import turns
+from langchain_threadmem.selection.turn_ends import TurnIndex
 from langchain_threadmem.storage.schema import State
-from langchain_threadmem.threads.tree_view import turns
-from langchain_threadmem.threads.turn_ends import TurnIndex
 from langchain_threadmem.tree.node import ConversationNode, Placement
 
 CALL = {"name": "f", "args": {}, "id": "c1", "type": "tool_call"}

@@ -15,9 +15,9 @@ from langchain_core.messages import AIMessage, ChatMessage, HumanMessage, ToolMe
 from starlette.testclient import TestClient
 
 from langchain_threadmem import MemorySystem
-from langchain_threadmem.cli.main import main
-from langchain_threadmem.view.contents import Contents
-from langchain_threadmem.view.routes import FILES, Writer, app_of
+from langchain_threadmem.apps.cli.main import main
+from langchain_threadmem.apps.view.contents import Contents
+from langchain_threadmem.apps.view.routes import FILES, Writer, app_of
 
 TOKEN, ORIGIN = "secret", "http://127.0.0.1:8000"
 MARKUP = "<script>alert(1)</script> & \x1b[31mred"

@@ -18,10 +18,10 @@ from langchain_threadmem import (
     select_thread_node,
 )
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.integrations.graph import store_turn_node
+from langchain_threadmem.langgraph.node import store_turn_node
 from langchain_threadmem.messages.quoting import is_made_up
 from langchain_threadmem.messages.tool_pairs import whole_exchanges
-from langchain_threadmem.threads.tree_view import TreeView
+from langchain_threadmem.selection.tree_view import TreeView
 
 Wrap = Callable[[ChatMemory], Any]
 BAD = {"type": "invalid_tool_call", "name": "book", "args": '{"to', "id": "c9", "error": "no JSON"}

@@ -22,6 +22,7 @@ from langchain_threadmem.index.catch_up_words import catch_up_owner_words, catch
 from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.index.language import Language
 from langchain_threadmem.index.unindexed import Unindexed
+from langchain_threadmem.index.units import memory
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.recall.conversation_index import postings_of
 from langchain_threadmem.recall.instructions.directives import SEARCHED, Kind, directives_in, revokes_all
@@ -32,7 +33,6 @@ from langchain_threadmem.tree.conversation import Conversation, tree_of
 from langchain_threadmem.tree.node import ConversationNode
 from langchain_threadmem.tree.nodes import NodeRow
 from langchain_threadmem.tree.rows import nodes_of
-from langchain_threadmem.units import memory
 
 MOST = 400
 """The number of newest messages of an owner in which instructions are searched."""

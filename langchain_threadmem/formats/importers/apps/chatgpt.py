@@ -1,0 +1,518 @@
+"""ChatGPT's export: `conversations.json`, or `conversations-000.json` and so on, with a tree in `mapping`.
+
+Every branch is imported. Thoughts belong to the answer that they precede. Hidden messages, custom
+instructions, messages of weight 0 and messages without content are asides. A chat that was begun by "Branch
+in new chat" is a branch of the conversation that it continues. Images, voice and canvases are text with the
+name of the file.
+
+The fields follow mohamed-chs/convoviz, Exoridus/chatgpt-export-viewer, Sinity/polylogue and
+pionxzh/chatgpt-exporter.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from langchain_threadmem.errors import InputError
+from langchain_threadmem.formats.importers.chats import Chat, Chats, seconds, text_or_none
+from langchain_threadmem.formats.importers.said import (
+    ASSISTANT,
+    TOOL,
+    USER,
+    File,
+    Other,
+    Part,
+    Reasoning,
+    Result,
+    Said,
+    ToolUse,
+    arguments_of,
+    entries_of,
+)
+from langchain_threadmem.formats.importers.source import Source, chats_of_items
+from langchain_threadmem.messages.records import as_list, as_object
+
+_HIDDEN = ("is_visually_hidden_from_conversation", "is_user_system_message")
+_INSTRUCTIONS = ("user_editable_context", "model_editable_context")
+"""The types of contents with custom instructions and with memories."""
+_TEXTS = (
+    *("title", "text", "result", "content", "summary"),
+    *("output_str", "model_set_context", "user_profile", "user_instructions"),
+)
+"""The fields with text in contents without parts."""
+_SILENT = ("content_type", "language", "response_format_name", "assets", "tether_id", "domain", "url", "name")
+"""Fields of contents that say nothing beside a text."""
+_KEPT = (
+    *(
+        "gizmo_id",
+        "gizmo_type",
+        "conversation_template_id",
+        "is_starred",
+        "pinned_time",
+        "is_do_not_remember",
+    ),
+    *("voice", "conversation_origin", "memory_scope", "is_study_mode", "async_status"),
+)
+"""The fields of a conversation that are kept in its metadata."""
+_KEPT_OF_MESSAGES = (
+    *("canvas", "finish_details", "finished_duration_sec", "reasoning_title", "async_task_id"),
+    *("async_task_title", "async_task_type", "is_async_task_result_message", "voice_mode_message"),
+    *("aggregate_result", "_cite_metadata", "command"),
+)
+"""The fields of a message's metadata that are kept."""
+_NAMES_OF_FILES = "conversation_asset_file_names.json"
+_MARK = re.compile("( ?)\ue200([^\ue201]*)\ue201")
+"""A mark of a citation, an entity or a picture, between characters of private use."""
+_PRIVATE = re.compile("[\ue200-\ue20f]")
+"""The characters of marks; other characters of private use, such as icons, stay."""
+_FOOTNOTE = "sources_footnote"
+_QUOTED = re.compile(r"【[^】]*】")
+"""An older mark of a citation."""
+_ID_IN_POINTER = re.compile(r"file[-_][A-Za-z0-9]+")
+
+Nodes = Mapping[str, Mapping[str, Any]]
+Record = Mapping[str, Any]
+
+
+def is_item(value: object) -> bool:
+    """Whether an item of a JSON file is a conversation of ChatGPT."""
+    return (
+        isinstance(value, dict)
+        and isinstance(value.get("mapping"), dict)
+        and "inserted_at" not in value
+        and not _is_root_of_deepseek(value["mapping"])
+    )
+
+
+def _is_root_of_deepseek(mapping: Mapping[str, Any]) -> bool:
+    root = mapping.get("root")
+    return isinstance(root, dict) and root.get("message") is None and root.get("id") == "root"
+
+
+def chats(source: Source) -> Chats:
+    """The conversations of an export."""
+    names = source.beside(_NAMES_OF_FILES)
+    return chats_of_items(source, partial(_chat, names if isinstance(names, dict) else {}))
+
+
+def _chat(names: Mapping[str, Any], record: dict[str, Any], position: str) -> Chat:
+    name = text_or_none(record.get("conversation_id")) or text_or_none(record.get("id"))
+    if name is None:
+        raise InputError(
+            f"{position} has no 'conversation_id' and no 'id'; it is not a conversation of ChatGPT"
+        )
+    nodes = {
+        key: as_object(node, f"node {key!r} of {position}")
+        for key, node in as_object(record.get("mapping"), f"'mapping' of {position}").items()
+    }
+    said = _Reader(nodes, names, position).said()
+    entries = entries_of(said)
+    created, updated = (seconds(record.get(field), position) for field in ("create_time", "update_time"))
+    current = text_or_none(record.get("current_node"))
+    return Chat(
+        position,
+        name,
+        [entry.id for entry in entries],
+        lambda: entries,
+        text_or_none(record.get("title")),
+        _parent(nodes, current) if current in nodes and not nodes[current].get("message") else current,
+        created,
+        updated or created if record.get("is_archived") else None,
+        metadata=_metadata(record),
+        branch_of=_sources(nodes, current, name),
+    )
+
+
+def _metadata(record: Record) -> dict[str, Any]:
+    """The metadata of a conversation: fields of ChatGPT, and the fields that all programs have."""
+    kept = {name: record[name] for name in _KEPT if record.get(name) not in (None, False, "")}
+    gizmo = text_or_none(record.get("gizmo_id"))
+    if gizmo is not None:
+        kept["project" if gizmo.startswith("g-p-") else "gpt"] = gizmo
+    if record.get("is_starred"):
+        kept["starred"] = True
+    if record.get("pinned_time") or record.get("is_pinned"):
+        kept["pinned"] = True
+    if model := text_or_none(record.get("default_model_slug")):
+        kept["model"] = model
+    return kept
+
+
+def _sources(nodes: Nodes, current: str | None, name: str) -> list[str]:
+    """The conversations that this one continues, the first of them first."""
+    end = current if current in nodes else next(reversed([*nodes]), None)
+    path = [] if end is None else [end, *_ancestors(end, _parent_in(nodes))]
+    sources: dict[str, None] = {}
+    for key in reversed(path):
+        message = nodes[key].get("message") if key in nodes else None
+        metadata = message.get("metadata") if isinstance(message, dict) else None
+        source = metadata.get("branching_from_conversation_id") if isinstance(metadata, dict) else None
+        if (text := text_or_none(source)) is not None and text != name:
+            sources[text] = None
+    return [*sources]
+
+
+def _parent_in(nodes: Nodes) -> Callable[[str], str | None]:
+    return lambda key: text_or_none(nodes[key].get("parent")) if key in nodes else None
+
+
+def _parent(nodes: Nodes, key: str) -> str | None:
+    """The nearest ancestor with a message."""
+    above = _ancestors(key, _parent_in(nodes))
+    return next((name for name in above if name not in nodes or nodes[name].get("message")), None)
+
+
+def _ancestors(key: str, parent_of: Callable[[str], str | None]) -> Iterator[str]:
+    """The ancestors of a node, up to a root or a circle."""
+    visited = {key}
+    while (parent := parent_of(key)) is not None and parent not in visited:
+        yield parent
+        visited.add(parent)
+        key = parent
+
+
+class _Reader:
+    """Reads the messages of a conversation.
+
+    Args:
+        nodes: The nodes of `mapping`.
+        names: The names of files, by the names of the files of the export.
+        position: The position of the conversation, for errors.
+    """
+
+    def __init__(self, nodes: Nodes, names: Mapping[str, Any], position: str) -> None:
+        self._names = names
+        self._messages: dict[str, Record] = {}
+        for key, node in nodes.items():
+            if node.get("message"):
+                self._messages[key] = as_object(node["message"], f"'message' of node {key!r} of {position}")
+        self._parents = {
+            key: text_or_none(nodes[key].get("parent"))
+            if nodes[key].get("parent") in self._messages
+            else _parent(nodes, key)
+            for key in self._messages
+        }
+
+    def said(self) -> list[Said]:
+        """The messages."""
+        calls, thoughts = self._calls(), self._thoughts()
+        said, used = [], set()
+        for key, message in self._messages.items():
+            one = self._one(key, message, calls.get(key))
+            if key in thoughts:
+                one.parts, one.is_aside = thoughts[key] or one.parts, True
+            elif one.role == ASSISTANT:
+                while one.parent in thoughts:  # The thoughts before an answer belong to the answer.
+                    used.add(one.parent)
+                    one.parts = [*thoughts[one.parent], *one.parts]
+                    one.parent = self._parents[one.parent]
+            said.append(one)
+        dropped = {key for key in used if thoughts[key]}
+        for one in said:
+            while one.parent in dropped:
+                one.parent = self._parents[one.parent]
+        return [one for one in said if one.key not in dropped]
+
+    def _thoughts(self) -> dict[str, list[Part]]:
+        """The parts of messages that are thoughts, or a summary such as "Thought for 4 seconds"."""
+        thoughts: dict[str, list[Part]] = {}
+        for key, message in self._messages.items():
+            content = message.get("content")
+            kind = content.get("content_type") if isinstance(content, dict) else None
+            if kind == "reasoning_recap":
+                thoughts[key] = []
+            elif kind == "thoughts" or (
+                message.get("channel") == "analysis" and _role(message) == ASSISTANT and not _is_call(message)
+            ):
+                parts = self._parts(content, message)
+                thoughts[key] = [Reasoning(part) if isinstance(part, str) else part for part in parts]
+        return thoughts
+
+    def _calls(self) -> dict[str, str]:
+        """The key of the call, by the keys of each tool result and of each call.
+
+        A message to a tool is a call only if a result follows it, since providers refuse a call without
+        results.
+        """
+        calls: dict[str, str] = {}
+        for key, message in self._messages.items():
+            if _role(message) != TOOL:
+                continue
+            above = (name for name in _ancestors(key, self._parents.get) if name in self._messages)
+            asking = next((name for name in above if _role(self._messages[name]) != TOOL), None)
+            if asking is not None and _is_call(self._messages[asking]):
+                calls[key] = calls[asking] = asking
+        return calls
+
+    def _one(self, key: str, message: Record, call: str | None) -> Said:
+        role, content, metadata = _role(message), message.get("content"), _metadata_of(message)
+        kind = content.get("content_type") if isinstance(content, dict) else None
+        extra = {name: metadata[name] for name in _KEPT_OF_MESSAGES if metadata.get(name)}
+        if kind not in (None, "text", "multimodal_text"):
+            extra["content_type"] = kind
+        is_hidden = any(metadata.get(name) for name in _HIDDEN) or message.get("weight") == 0
+        if is_hidden:
+            extra["hidden"] = True
+        parts = self._parts(content, message)
+        if role == TOOL:
+            texts = [str(part) for part in parts if isinstance(part, str | File)]
+            output = "\n\n".join(texts)
+            parts = [Result(output, call, _author(message).get("name"), kind == "system_error")]
+        elif call is not None:
+            arguments = "\n\n".join(part for part in parts if isinstance(part, str))
+            others = [part for part in parts if not isinstance(part, str)]
+            parts = [*others, *_canvas(arguments), ToolUse(str(message.get("recipient")), arguments, call)]
+        elif not parts:
+            parts = _instructions(metadata)
+        if sources := _found(metadata):
+            extra["sources"] = sources
+        return Said(
+            key,
+            self._parents[key],
+            role,
+            parts,
+            seconds(message.get("create_time"), f"message {key!r}"),
+            text_or_none(metadata.get("model_slug")),
+            _speaker(message) if role == USER else None,
+            is_hidden or kind in _INSTRUCTIONS,
+            extra,
+        )
+
+    def _parts(self, content: Any, message: Record) -> list[Part]:
+        """The parts of the content of a message."""
+        if not isinstance(content, dict):
+            return [content] if isinstance(content, str) else []
+        if isinstance(content.get("thoughts"), list):
+            return [_thought(thought) for thought in content["thoughts"] if isinstance(thought, dict)]
+        metadata = _metadata_of(message)
+        if "parts" in content:
+            parts = [
+                part
+                for item in as_list(content["parts"] or [], "'parts' of a message")
+                for part in self._of_part(item, metadata)
+            ]
+            parts = _with_links(parts, metadata)
+            return [*parts, *self._attachments(parts, metadata)]
+        texts = [content[field] for field in _TEXTS if isinstance(content.get(field), str) and content[field]]
+        if isinstance(content.get("url"), str) and texts:
+            texts.append(content["url"])
+        unknown = {name for name in content if content[name] is not None} - {*_SILENT, *_TEXTS}
+        parts = _with_links(list(texts), metadata)
+        return [*parts, Other(content)] if unknown else parts
+
+    def _of_part(self, item: Any, metadata: Record) -> Iterator[Part]:
+        if isinstance(item, str):
+            if item.strip():
+                yield item
+            return
+        if not isinstance(item, dict):
+            if item is not None:
+                yield Other(item)
+            return
+        kind = str(item.get("content_type") or "")
+        medium = next(
+            (name for name in ("image", "audio", "video") if kind.startswith(f"{name}_asset")), None
+        )
+        if isinstance(item.get("text"), str):
+            if item["text"].strip():
+                yield item["text"]
+        elif medium is not None:
+            yield self._file(medium, item, metadata)
+        elif kind.startswith("real_time_user_audio_video"):
+            if isinstance(voice := item.get("audio_asset_pointer"), dict):
+                yield self._file("audio", voice, metadata)
+            frames = item.get("frames_asset_pointers")
+            for frame in frames if isinstance(frames, list) else ():
+                yield self._file(
+                    "image", frame if isinstance(frame, dict) else {"asset_pointer": frame}, metadata
+                )
+        else:
+            yield Other(item)
+
+    def _file(self, medium: str, item: Record, metadata: Record) -> File:
+        pointer = str(item.get("asset_pointer") or "")
+        found = _ID_IN_POINTER.search(pointer.rpartition("://")[2])
+        id = found[0] if found else pointer.rpartition("/")[2]
+        attached = next((one for one in _attached(metadata) if one.get("id") == id), {})
+        name = text_or_none(attached.get("name")) or text_or_none(self._names.get(f"{id}.dat"))
+        value = {"file_id": pointer, **{key: one for key, one in item.items() if key != "asset_pointer"}}
+        return File(medium, name or id or None, value)
+
+    def _attachments(self, parts: Sequence[Part], metadata: Record) -> Iterator[File]:
+        """The attachments that are no parts of the content."""
+        pointers = " ".join(str(part.value) for part in parts if isinstance(part, File))
+        for one in _attached(metadata):
+            id = str(one.get("id") or "")
+            if not id or id not in pointers:
+                name = text_or_none(one.get("name")) or text_or_none(self._names.get(f"{id}.dat"))
+                yield File("file", name or id or None, {**one, "file_id": id}, is_beside=True)
+
+
+def _attached(metadata: Record) -> list[Record]:
+    attached = metadata.get("attachments")
+    return [one for one in attached if isinstance(one, dict)] if isinstance(attached, list) else []
+
+
+def _thought(thought: Record) -> Reasoning:
+    content, summary = (text_or_none(thought.get(name)) or "" for name in ("content", "summary"))
+    chunks = thought.get("chunks")
+    if not content and isinstance(chunks, list):
+        content = "".join(chunk for chunk in chunks if isinstance(chunk, str))
+    return Reasoning(content, summary)
+
+
+def _metadata_of(message: Record) -> Record:
+    metadata = message.get("metadata")
+    return metadata if isinstance(metadata, dict) else {}
+
+
+def _author(message: Record) -> Record:
+    author = message.get("author")
+    return author if isinstance(author, dict) else {}
+
+
+def _role(message: Record) -> str:
+    role = _author(message).get("role")
+    if not isinstance(role, str) or not role:
+        author = message.get("author")
+        raise InputError(f"message {message.get('id')!r} has the author {author!r:.80}, without a role")
+    return role
+
+
+def _speaker(message: Record) -> str | None:
+    """The name of a person in a group chat."""
+    author = _author(message)
+    metadata = author.get("metadata")
+    real = metadata.get("real_author") if isinstance(metadata, dict) else None
+    if isinstance(real, dict):
+        real = real.get("name")
+    return text_or_none(author.get("name")) or text_or_none(real)
+
+
+def _is_call(message: Record) -> bool:
+    return _role(message) == ASSISTANT and message.get("recipient") not in (None, "", "all")
+
+
+def _instructions(metadata: Record) -> list[Part]:
+    """Custom instructions whose text is in the metadata only."""
+    data = metadata.get("user_context_message_data")
+    return (
+        [text for text in data.values() if isinstance(text, str) and text] if isinstance(data, dict) else []
+    )
+
+
+def _canvas(arguments: str) -> list[Part]:
+    """The text of a canvas that a call creates or changes, below the name of the canvas."""
+    document = arguments_of(arguments)
+    texts = [document.get("content")]
+    texts += [one.get("replacement") for one in document.get("updates") or () if isinstance(one, dict)]
+    name = text_or_none(document.get("name"))
+    written = [text for text in texts if isinstance(text, str) and text.strip()]
+    return [str(File("canvas", name)), *written] if written else []
+
+
+def _found(metadata: Record) -> list[dict[str, Any]]:
+    """The titles and addresses of the sources of an answer."""
+    references = metadata.get("content_references")
+    items = [
+        item
+        for one in (references if isinstance(references, list) else ())
+        if isinstance(one, dict)
+        for name in ("items", "sources")
+        for item in one.get(name) or ()
+    ]
+    citations = metadata.get("citations")
+    items += [
+        one.get("metadata")
+        for one in (citations if isinstance(citations, list) else ())
+        if isinstance(one, dict)
+    ]
+    found = {
+        item["url"]: {"title": text_or_none(item.get("title")), "url": item["url"]}
+        for item in items
+        if isinstance(item, dict) and isinstance(item.get("url"), str)
+    }
+    return [*found.values()]
+
+
+def _with_links(parts: list[Part], metadata: Record) -> list[Part]:
+    """The parts with links in the place of the marks of citations and references.
+
+    The indexes count the characters of the joined text.
+    """
+    if not any(isinstance(part, str) for part in parts):
+        return parts
+    replacements = [*_of_references(metadata), *_of_citations(metadata)]
+    texts = [part for part in parts if isinstance(part, str)]
+    if not replacements and not any(map(_PRIVATE.search, texts)):
+        return parts
+    joined = "".join(texts)
+    starts = [sum(map(len, texts[:n])) for n in range(len(texts))]
+    for start, end, old, new in sorted(replacements, key=lambda one: -one[0]):
+        if old and joined[start:end] != old:
+            start = joined.find(old)
+            end = start + len(old)
+        if 0 <= start < end <= len(joined) and (old or _QUOTED.fullmatch(joined[start:end])):
+            n = max(n for n in range(len(texts)) if starts[n] <= start)
+            at = start - starts[n]
+            space = " " if new and at and not texts[n][at - 1].isspace() and not new.startswith(" ") else ""
+            texts[n] = f"{texts[n][:at]}{space}{new}{texts[n][at + end - start :]}"
+            joined = "".join(texts)
+    readable = iter([_PRIVATE.sub("", _MARK.sub(_readable, text)) for text in texts])
+    return [next(readable) if isinstance(part, str) else part for part in parts]
+
+
+def _of_references(metadata: Record) -> Iterator[tuple[int, int, str, str]]:
+    """Start, end, old and new text of the references of a message."""
+    references = metadata.get("content_references")
+    for one in references if isinstance(references, list) else ():
+        old = one.get("matched_text") if isinstance(one, dict) else None
+        if not isinstance(old, str) or not old.strip() or one.get("type") == _FOOTNOTE:
+            continue
+        start, end = (
+            one[name] if isinstance(one.get(name), int) else -1 for name in ("start_idx", "end_idx")
+        )
+        new = text_or_none(one.get("alt")) or _links(one) or text_or_none(one.get("name")) or ""
+        if new or _PRIVATE.search(old):
+            yield start, end, old, new
+
+
+def _links(reference: Record) -> str:
+    items = [
+        item for name in ("items", "sources") for item in reference.get(name) or () if isinstance(item, dict)
+    ]
+    links = [_link(item) for item in items if isinstance(item.get("url"), str)]
+    urls = [url for url in reference.get("safe_urls") or () if isinstance(url, str)]
+    return ", ".join(dict.fromkeys(links or urls))
+
+
+def _link(item: Record) -> str:
+    title = text_or_none(item.get("title")) or text_or_none(item.get("attribution"))
+    return f"[{title}]({item['url']})" if title else str(item["url"])
+
+
+def _of_citations(metadata: Record) -> Iterator[tuple[int, int, str, str]]:
+    citations = metadata.get("citations")
+    for one in citations if isinstance(citations, list) else ():
+        if not isinstance(one, dict) or not isinstance(cited := one.get("metadata"), dict):
+            continue
+        start, end = (one[name] if isinstance(one.get(name), int) else -1 for name in ("start_ix", "end_ix"))
+        url = cited.get("url")
+        new = _link(cited) if isinstance(url, str) else text_or_none(cited.get("title")) or ""
+        yield start, end, "", new
+
+
+def _readable(mark: re.Match[str]) -> str:
+    """The name in a mark of an entity; other marks are left out, with the space before them."""
+    kind, _, value = mark[2].partition("\ue202")
+    if kind != "entity":
+        return ""
+    try:
+        names = json.loads(value)
+    except ValueError:
+        return ""
+    return f"{mark[1]}{names[1]}" if isinstance(names, list) and len(names) > 1 else ""

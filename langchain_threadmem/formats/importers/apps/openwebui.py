@@ -1,0 +1,209 @@
+"""Open WebUI: the export of all chats, a single chat, or the database `webui.db`.
+
+`history.messages` is the tree, and `history.currentId` the end of the active thread; `messages` repeats the
+active thread only, and is read in chats without a history. Reasoning and tool calls stand in the text as
+`<details>`, or in `output` as items of OpenAI.
+
+The fields follow open-webui/open-webui, yetanotherchris/openwebui-importer and byteowlz/hstry.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from langchain_threadmem.errors import InputError
+from langchain_threadmem.formats.importers.blocks import files_of, parts_of
+from langchain_threadmem.formats.importers.chats import (
+    Bad,
+    Chat,
+    Chats,
+    chat_of,
+    kept,
+    seconds,
+    text_or_none,
+)
+from langchain_threadmem.formats.importers.libraries.openai_items import parts_of_items
+from langchain_threadmem.formats.importers.said import (
+    ASSISTANT,
+    USER,
+    Part,
+    Reasoning,
+    Result,
+    Said,
+    ToolUse,
+    entries_of,
+)
+from langchain_threadmem.formats.importers.source import FAULTS, Source, chats_of_items, problem_of
+from langchain_threadmem.messages.ids import chained_id
+from langchain_threadmem.messages.records import as_object, loads
+
+_DETAILS = re.compile(
+    r"^(?:(?P<fence>`{3,}|~{3,})[^\n]*\n.*?(?:^(?P=fence)[`~]*[ \t]*$|\Z)"
+    r'|<details type="(?P<type>reasoning|tool_calls|code_interpreter)"(?P<attributes>[^>]*)>\n?'
+    r"(?P<body>.*?)</details>\n?)",
+    re.DOTALL | re.MULTILINE,
+)
+"""A fenced block of code, in which marks are text, or the details of a step."""
+_SUMMARY = re.compile(r"<summary>.*?</summary>\n?", re.DOTALL)
+_ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
+_FENCE = re.compile(r"```\w*\n(.*?)\n?```", re.DOTALL)
+_COLUMNS = ("id", "title", "chat", "created_at", "updated_at", "archived", "pinned", "meta", "folder_id")
+_KEPT = ("sources", "citations", "error", "usage", "statusHistory", "annotation", "favorite", "modelIdx")
+
+
+def is_item(value: object) -> bool:
+    """Whether an item of a JSON file is a chat of Open WebUI."""
+    if not isinstance(value, dict):
+        return False
+    chat = value.get("chat")
+    if isinstance(chat, dict) and "mapping" not in chat:
+        return not chat or isinstance(chat.get("history"), dict) or isinstance(chat.get("messages"), list)
+    return _is_history(value.get("history"))
+
+
+def is_database(source: Source) -> bool:
+    """Whether a database is the one of Open WebUI."""
+    return source.tables.get("chat", set()) >= {"id", "user_id", "title", "chat"}
+
+
+def _is_history(value: object) -> bool:
+    return isinstance(value, dict) and isinstance(value.get("messages"), dict) and "currentId" in value
+
+
+def chats(source: Source) -> Chats:
+    """The conversations of an export or of a database."""
+    return _chats_of_database(source) if source.is_database else chats_of_items(source, _chat)
+
+
+def _chats_of_database(source: Source) -> Chats:
+    columns = [name if name in source.tables["chat"] else "NULL" for name in _COLUMNS]
+    for row in source.rows(f"SELECT {', '.join(columns)} FROM chat ORDER BY created_at, id"):
+        record = dict(zip(_COLUMNS, row, strict=True))
+        position = f"chat {record['id']!r}"
+        try:
+            for name in ("chat", "meta"):
+                if isinstance(record[name], str | bytes):
+                    record[name] = loads(record[name], f"{name!r} of {position}")
+            yield _chat(record, position)
+        except FAULTS as error:
+            yield Bad(problem_of(error, position))
+
+
+def _chat(record: dict[str, Any], position: str) -> Chat:
+    inner = record.get("chat")
+    chat = as_object(record if inner is None else inner, f"'chat' of {position}")
+    history = _tree_in(chat.get("history"))
+    messages = history.get("messages") or chat.get("messages") or {}
+    said = [*_said_in(messages, position)]
+    name = text_or_none(record.get("id")) or text_or_none(chat.get("id"))
+    if name is None and not said:
+        raise InputError(f"{position} has no 'id' and no messages; it is not a chat of Open WebUI")
+    created = seconds(record.get("created_at") or chat.get("timestamp"), position)
+    meta = record.get("meta")
+    models = chat.get("models")
+    return chat_of(
+        position,
+        name or f"openwebui-{said[0].key}",
+        entries_of(said),
+        title=text_or_none(record.get("title")) or text_or_none(chat.get("title")),
+        tip=text_or_none(history.get("currentId")),
+        created=created,
+        archived=seconds(record.get("updated_at"), position) or created if record.get("archived") else None,
+        metadata=kept(
+            model=next((one for one in models if one), None) if isinstance(models, list) else None,
+            pinned=bool(record.get("pinned")),
+            folder=text_or_none(record.get("folder_id")),
+            tags=(meta.get("tags") if isinstance(meta, dict) else None) or chat.get("tags"),
+        ),
+    )
+
+
+def _tree_in(history: Any) -> dict[str, Any]:
+    """A history with messages; empty for another value."""
+    has_messages = isinstance(history, dict) and isinstance(history.get("messages"), dict)
+    return history if has_messages and history["messages"] else {}
+
+
+def _said_in(messages: Mapping[str, Any] | Sequence[Any], position: str) -> Iterator[Said]:
+    """The messages of a tree, or of the list of the active thread of an older chat."""
+    previous: str | None = None
+    for one in messages.values() if isinstance(messages, Mapping) else messages:
+        message = as_object(one, f"a message of {position}")
+        key = text_or_none(message.get("id")) or chained_id("import-", previous, message)
+        is_chain = not isinstance(messages, Mapping) and "parentId" not in message
+        parent = previous if is_chain else text_or_none(message.get("parentId"))
+        previous = key
+        yield _said(key, parent, message, position)
+
+
+def _said(key: str, parent: str | None, message: Mapping[str, Any], position: str) -> Said:
+    role = str(message.get("role") or USER)
+    output, content = message.get("output"), message.get("content")
+    if role == ASSISTANT and isinstance(output, list) and output:
+        parts = parts_of_items(output)
+    elif role == ASSISTANT and isinstance(content, str):
+        parts = [*_without_details(content)]
+    else:
+        parts = parts_of(content)
+    return Said(
+        key,
+        parent,
+        role,
+        [*parts, *files_of(message.get("files"))],
+        seconds(message.get("timestamp"), f"message {key!r} of {position}"),
+        text_or_none(message.get("model")) if role == ASSISTANT else None,
+        extra={name: message[name] for name in _KEPT if message.get(name)},
+    )
+
+
+def _without_details(content: str) -> Iterator[Part]:
+    """The text of an answer, with its reasoning and its tool calls as parts."""
+    start = 0
+    for found in _DETAILS.finditer(content):
+        if found["type"] is None:
+            continue
+        if text := content[start : found.start()].strip():
+            yield text
+        start = found.end()
+        attributes = {name: html.unescape(value) for name, value in _ATTRIBUTE.findall(found["attributes"])}
+        yield from _step(found["type"], attributes, _SUMMARY.sub("", found["body"]).strip())
+    if text := content[start:].strip():
+        yield text
+
+
+def _step(kind: str, attributes: Mapping[str, str], body: str) -> Iterator[Part]:
+    if kind == "reasoning":
+        lines = html.unescape(body).split("\n")
+        yield Reasoning("\n".join(line.removeprefix(">").removeprefix(" ") for line in lines).strip())
+    elif kind == "code_interpreter":
+        found = _FENCE.search(body)
+        yield ToolUse(
+            "code_interpreter", {"code": found[1] if found else html.unescape(body)}, attributes.get("id")
+        )
+        if "output" in attributes:
+            yield Result(_value(attributes["output"]), attributes.get("id"), "code_interpreter")
+    elif "content" in attributes:  # Versions before 0.6 wrote all calls of an answer into one block.
+        calls, results = _value(attributes["content"]), _value(attributes.get("results", "[]"))
+        yield from parts_of([{**one, "type": "tool_call"} for one in calls if isinstance(one, dict)])
+        yield from parts_of([{**one, "type": "tool_result"} for one in results if isinstance(one, dict)])
+    else:
+        name, id = attributes.get("name", "tool"), attributes.get("id")
+        yield ToolUse(name, _value(attributes.get("arguments", "")), id)
+        result = attributes.get("result") or html.unescape(body)
+        if result or attributes.get("done") == "true":
+            fenced = _FENCE.fullmatch(result)
+            yield Result(_value(fenced[1] if fenced else result), id, name)
+
+
+def _value(text: str) -> Any:
+    """JSON in an attribute, which may be JSON in a text; another text as it is."""
+    value: Any = text
+    for _ in range(2):
+        try:
+            value = loads(value, "an attribute") if isinstance(value, str) else value
+        except InputError:
+            return value
+    return value

@@ -1,0 +1,246 @@
+"""Content of messages as providers define it: text, or blocks of OpenAI, Anthropic, Google and others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from langchain_threadmem.formats.importers.chats import text_or_none
+from langchain_threadmem.formats.importers.said import File, Other, Part, Reasoning, Result, ToolUse
+
+Block = Mapping[str, Any]
+
+
+def parts_of(content: Any) -> list[Part]:
+    """The parts of the content of a message.
+
+    Args:
+        content: Text, a block, a list of texts and blocks, or `None`.
+
+    Example:
+        >>> parts_of([{"type": "thinking", "thinking": "91 = 7 * 13"}, {"type": "text", "text": "No."}])
+        [Reasoning(text='91 = 7 * 13', summary=''), 'No.']
+    """
+    return [*_parts(content)]
+
+
+def _parts(content: Any) -> Iterator[Part]:
+    if content is None:
+        return
+    if isinstance(content, str):
+        if content.strip():
+            yield content
+    elif isinstance(content, list):
+        for block in content:
+            yield from _parts(block)
+    elif isinstance(content, dict):
+        yield from _of_block(content)
+    else:
+        yield Other(content)
+
+
+def _of_block(block: Block) -> Iterator[Part]:
+    kind = str(block.get("type") or block.get("kind") or "")
+    read = _BLOCKS.get(kind)
+    if read is not None:
+        yield from read(block)
+        return
+    for name, read in _FIELDS.items():
+        if block.get(name) is not None:
+            yield from read(block)
+            return
+    if not kind and block.get("thought") is True:
+        yield from _text(block)
+        return
+    if any(name in kind for name in _MEDIA):
+        yield file_of(block)
+        return
+    text = text_in(block.get("text") or block.get("content"))
+    if text:  # A text that a person or a model wrote is content, whatever the block is called.
+        yield text
+    if kind not in ("", "text") or not text:
+        yield Other(block)
+
+
+def text_in(value: Any) -> str:
+    """A text, or the text of `{"value": ...}` or `{"text": ...}`; empty for other values.
+
+    Example:
+        >>> text_in("Hello"), text_in({"value": "Hello"}), text_in(None)
+        ('Hello', 'Hello', '')
+    """
+    if isinstance(value, dict):
+        value = value.get("value") or value.get("text")
+    return value if isinstance(value, str) and value.strip() else ""
+
+
+def file_of(block: Block, *, is_beside: bool = False) -> File:
+    """A reference to a file, from a block or an entry of a list of files.
+
+    Example:
+        >>> str(file_of({"type": "input_image", "file_id": "file-1"}))
+        '[image: file-1]'
+    """
+    inner = next(
+        (block[name] for name in ("file", "source", "image_url", "inlineData") if name in block), None
+    )
+    inner = inner if isinstance(inner, dict) else {}
+    both = {**inner, **block}
+    names = (
+        *("filename", "fileName", "file_name", "name", "displayName", "title", "path", "storageKey"),
+        *("file_id", "file_uuid", "fileId", "id"),
+    )
+    name = next((text for field in names if (text := text_or_none(both.get(field)))), None)
+    if name is None:
+        urls = (
+            both.get(field) for field in ("url", "image_url", "fileUri", "file_url", "filepath", "imageUrl")
+        )
+        url = next((url for url in urls if isinstance(url, str) and not url.startswith("data:")), None)
+        name = url.rstrip("/").rpartition("/")[2] if url else None
+    types = " ".join(
+        str(both.get(field) or "")
+        for field in ("type", "mime_type", "mimeType", "media_type", "mediaType", "fileType", "mimetype")
+    )
+    medium = next((one for one in ("image", "audio", "video") if one in types.lower()), "file")
+    return File(medium, name, dict(block), is_beside)
+
+
+def files_of(values: Any) -> list[Part]:
+    """References to files of a list beside the text."""
+    files = values if isinstance(values, list) else []
+    return [
+        file_of(one, is_beside=True) if isinstance(one, dict) else File("file", str(one), is_beside=True)
+        for one in files
+        if one
+    ]
+
+
+def _text(block: Block) -> Iterator[Part]:
+    if text := text_in(block.get("text")) or text_in(block.get("content")):
+        yield Reasoning(text) if block.get("thought") is True else text
+
+
+def _reasoning(block: Block) -> Iterator[Part]:
+    summary = block.get("summary") or block.get("summaries")
+    if isinstance(summary, list):
+        summary = "\n\n".join(text for one in summary if (text := _summary(one)))
+    contents = (
+        block.get(name) for name in ("thinking", "reasoning", "think", "text", "content", "reasoning_content")
+    )
+    text = "\n\n".join(
+        part if isinstance(part, str) else str(part.text)
+        for content in contents
+        for part in _parts(content)
+        if isinstance(part, str | Reasoning)
+    )
+    summary = summary if isinstance(summary, str) else ""
+    if text or summary:
+        yield Reasoning(text, summary)
+    kept = {name: block[name] for name in ("signature", "encrypted_content", "data") if block.get(name)}
+    if kept:
+        yield Other({"type": block.get("type"), **kept})
+
+
+def _summary(one: Any) -> str:
+    return text_in(one.get("text") or one.get("summary")) if isinstance(one, dict) else text_in(one)
+
+
+def _call(block: Block) -> Iterator[Part]:
+    inner = next((block[name] for name in ("tool_call", "toolCall", "function") if name in block), None)
+    both = {**block, **(inner if isinstance(inner, dict) else {})}
+    function = both.get("function")
+    if isinstance(function, dict):
+        both |= function
+    id = _first(both, "call_id", "toolCallId", "tool_call_id", "id")
+    names = ("input", "arguments", "args", "parameters", "action")
+    arguments = next((both[name] for name in names if both.get(name) is not None), None)
+    name = _first(both, "name", "toolName", "tool_name") or str(block.get("type"))
+    yield ToolUse(name, arguments, id)
+    for field in ("output", "result", "error"):
+        if both.get(field) is not None:
+            yield Result(both[field], id, name, field == "error")
+            break
+
+
+def _result(block: Block) -> Iterator[Part]:
+    id = _first(block, "tool_use_id", "call_id", "toolCallId", "tool_call_id", "callId", "id")
+    fields = ("content", "output", "result", "text", "tool_result")
+    output = next((block[name] for name in fields if block.get(name) is not None), "")
+    is_error = bool(block.get("is_error") or block.get("isError") or block.get("status") == "error")
+    yield Result(output, id, _first(block, "name", "toolName", "tool_name"), is_error)
+
+
+def _refusal(block: Block) -> Iterator[Part]:
+    if text := text_in(block.get("refusal")):
+        yield text
+
+
+def _file(block: Block) -> Iterator[Part]:
+    yield file_of(block)
+
+
+def _nothing(block: Block) -> Iterator[Part]:
+    return iter(())
+
+
+def _function_call(block: Block) -> Iterator[Part]:
+    call = block["functionCall"]
+    yield ToolUse(str(call.get("name")), call.get("args"), text_or_none(call.get("id")))
+
+
+def _function_response(block: Block) -> Iterator[Part]:
+    response = block["functionResponse"]
+    output = response.get("response")
+    if isinstance(output, dict) and len(output) == 1:
+        output = next(iter(output.values()))
+    yield Result(output, text_or_none(response.get("id")), text_or_none(response.get("name")))
+
+
+def _code(block: Block) -> Iterator[Part]:
+    code = block["executableCode"]
+    code = code if isinstance(code, dict) else {"code": code}
+    yield f"```{str(code.get('language') or '').lower()}\n{code.get('code') or ''}\n```"
+
+
+def _code_result(block: Block) -> Iterator[Part]:
+    result = block["codeExecutionResult"]
+    output = result.get("output") if isinstance(result, dict) else result
+    if text := text_in(output):
+        yield f"```\n{text}\n```"
+
+
+def _first(block: Block, *names: str) -> str | None:
+    return next((text for name in names if (text := text_or_none(block.get(name)))), None)
+
+
+_MEDIA = ("image", "audio", "video", "file", "document", "media")
+_BLOCKS: dict[str, Callable[[Block], Iterator[Part]]] = {
+    **dict.fromkeys(("text", "input_text", "output_text", "markdown", "Text", "summary_text"), _text),
+    **dict.fromkeys(
+        ("thinking", "reasoning", "think", "reasoning_content", "redacted_thinking", "reasoning_text"),
+        _reasoning,
+    ),
+    **dict.fromkeys(
+        ("tool_use", "tool_call", "tool-call", "toolCall", "function_call", "server_tool_use"), _call
+    ),
+    **dict.fromkeys(
+        ("tool_result", "tool-result", "toolResult", "function_call_output", "web_search_tool_result"),
+        _result,
+    ),
+    **dict.fromkeys(
+        ("image", "image_url", "image_file", "input_image", "file", "input_file", "document"), _file
+    ),
+    "refusal": _refusal,
+    **dict.fromkeys(("step-start", "token_budget", "flag"), _nothing),
+}
+"""The readers of the blocks of a type."""
+_FIELDS: dict[str, Callable[[Block], Iterator[Part]]] = {
+    "functionCall": _function_call,
+    "functionResponse": _function_response,
+    "executableCode": _code,
+    "codeExecutionResult": _code_result,
+    "inlineData": _file,
+    "fileData": _file,
+    "image_url": _file,
+}
+"""The readers of blocks without a type, by a field."""

@@ -1,0 +1,153 @@
+"""Gemini CLI: the log of a session (`session-*.jsonl`), or a document with `messages` of earlier versions.
+
+After a rewind the next message takes the place of a message, as its sibling. A repeated id replaces a
+message. Notes of the program are asides. The fields follow google-gemini/gemini-cli.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from langchain_threadmem.formats.importers.blocks import parts_of
+from langchain_threadmem.formats.importers.chats import Bad, Chats, chat_of, kept, seconds, text_or_none
+from langchain_threadmem.formats.importers.said import (
+    ASSISTANT,
+    SYSTEM,
+    USER,
+    Part,
+    Reasoning,
+    Result,
+    Said,
+    ToolUse,
+    entries_of,
+)
+from langchain_threadmem.formats.importers.source import FAULTS, Source, problem_of
+from langchain_threadmem.messages.ids import chained_id
+
+_ROLES = {"user": USER, "gemini": ASSISTANT, "model": ASSISTANT}
+_TYPES = (*_ROLES, "info", "error", "warning")
+_REWIND, _SET = "$rewindTo", "$set"
+Line = dict[str, Any]
+
+
+def is_log(values: Sequence[Any]) -> bool:
+    """Whether the lines of a file are those of a session, or a document is a session."""
+    if not all(isinstance(value, dict) for value in values) or not any(map(_is_header, values)):
+        return False
+    return all(
+        _is_header(value) or _REWIND in value or _SET in value or _is_message(value) for value in values
+    )
+
+
+def _is_header(value: Line) -> bool:
+    return isinstance(value.get("sessionId"), str) and "projectHash" in value
+
+
+def _is_message(value: Any) -> bool:
+    return isinstance(value, dict) and value.get("type") in _TYPES and "content" in value
+
+
+def chats(source: Source) -> Chats:
+    """The conversation of a log."""
+    session = _Session()
+    for item in source.objects():
+        if isinstance(item, Bad):
+            yield item
+            continue
+        position, line = item
+        try:
+            session.read(line, position)
+        except FAULTS as error:
+            yield Bad(problem_of(error, position))
+    about = session.about
+    yield chat_of(
+        "the log",
+        text_or_none(about.get("sessionId")) or source.name,
+        entries_of([*session.said.values()]),
+        title=text_or_none(about.get("summary")),
+        tip=session.last,
+        created=seconds(about.get("startTime"), "the header"),
+        metadata=kept(
+            project=text_or_none(about.get("projectHash")),
+            kind=about.get("kind") if about.get("kind") != "main" else None,
+            model=next((one.model for one in reversed(session.said.values()) if one.model), None),
+        ),
+    )
+
+
+class _Session:
+    """The messages of a log, read line by line.
+
+    Attributes:
+        about: The values of the header and of later changes.
+        said: The messages by id.
+        last: The message that the next one continues.
+    """
+
+    def __init__(self) -> None:
+        self.about: Line = {}
+        self.said: dict[str, Said] = {}
+        self.last: str | None = None
+
+    def read(self, line: Line, position: str) -> None:
+        """Read a line."""
+        if _REWIND in line:
+            self._rewind(str(line[_REWIND]))
+        elif isinstance(line.get(_SET), dict):
+            self._set(line[_SET], position)
+        elif _is_header(line):
+            self._set(line, position)
+        else:
+            self._add(line, position)
+
+    def _set(self, values: Line, position: str) -> None:
+        messages = values.get("messages")
+        self.about |= {name: value for name, value in values.items() if name != "messages"}
+        if isinstance(messages, list):
+            # A list of all messages, as earlier versions wrote it; one that is shorter now was rewound.
+            self.last = None
+            for message in messages:
+                if isinstance(message, dict):
+                    self._add(message, position)
+
+    def _rewind(self, id: str) -> None:
+        one = self.said.get(id)
+        self.last = one.parent if one is not None else None
+
+    def _add(self, message: Line, position: str) -> None:
+        key = text_or_none(message.get("id")) or chained_id("import-", self.last, message)
+        before = self.said.get(key)
+        one = _said(key, before.parent if before is not None else self.last, message, position)
+        self.said[key] = one
+        self.last = key
+
+
+def _said(key: str, parent: str | None, message: Line, position: str) -> Said:
+    role = _ROLES.get(str(message.get("type")), SYSTEM)
+    return Said(
+        key,
+        parent,
+        role,
+        [*_parts(message)],
+        seconds(message.get("timestamp"), position),
+        text_or_none(message.get("model")) if role == ASSISTANT else None,
+        extra={"display": message["displayContent"]} if message.get("displayContent") else {},
+    )
+
+
+def _parts(message: Line) -> Iterator[Part]:
+    for thought in message.get("thoughts") or ():
+        if isinstance(thought, dict):
+            lines = (text_or_none(thought.get(name)) for name in ("subject", "description"))
+            yield Reasoning("\n".join(line for line in lines if line))
+    for call in message.get("toolCalls") or ():
+        id, name = text_or_none(call.get("id")), text_or_none(call.get("name")) or "tool"
+        yield ToolUse(name, call.get("args"), id)
+        outputs = [part for part in parts_of(call.get("result")) if isinstance(part, Result | str)]
+        if outputs:
+            output = [part.output if isinstance(part, Result) else part for part in outputs]
+            yield Result(output if len(output) > 1 else output[0], id, name, call.get("status") == "error")
+        elif call.get("resultDisplay") is not None:
+            yield Result(call["resultDisplay"], id, name, call.get("status") == "error")
+    yield from parts_of(message.get("content"))

@@ -1,0 +1,238 @@
+"""VS Code: a session of chat, as one JSON document or as a log of its changes (`chatSessions/<id>.jsonl`).
+
+An edited request cuts the requests after it, so a log has the final chain only. Text edits and other steps
+of an answer are kept beside its text. The fields follow microsoft/vscode (chatModel.ts and the log of
+mutations).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+from langchain_threadmem.errors import InputError
+from langchain_threadmem.formats.importers.blocks import file_of, text_in
+from langchain_threadmem.formats.importers.chats import (
+    Bad,
+    Chat,
+    Chats,
+    chat_of,
+    kept,
+    seconds,
+    text_or_none,
+)
+from langchain_threadmem.formats.importers.said import (
+    ASSISTANT,
+    USER,
+    Other,
+    Part,
+    Reasoning,
+    Result,
+    Said,
+    ToolUse,
+    entries_of,
+)
+from langchain_threadmem.formats.importers.source import FAULTS, Source, problem_of
+from langchain_threadmem.messages.ids import chained_id
+from langchain_threadmem.messages.records import as_list, as_object
+
+_SILENT = (
+    "progressMessage",
+    "progressTask",
+    "progressTaskSerialized",
+    "undoStop",
+    "codeblockUri",
+    "mcpServersStarting",
+)
+_INITIAL, _SET_VALUE, _PUSH, _DELETE = range(4)
+Record = dict[str, Any]
+
+
+def is_log(values: Sequence[Any]) -> bool:
+    """Whether a document is a session, or the lines of a file are a session and its changes."""
+    if not values or not all(isinstance(value, dict) for value in values):
+        return False
+    if all(map(_is_session, values)):
+        return True
+    first, *others = values
+    return (
+        first.get("kind") == _INITIAL
+        and isinstance(first.get("v"), dict)
+        and _is_session(first["v"])
+        and all(value.get("kind") in range(4) and "k" in value for value in others)
+    )
+
+
+def _is_session(value: Record) -> bool:
+    return isinstance(value.get("requests"), list) and ("sessionId" in value or "requesterUsername" in value)
+
+
+def chats(source: Source) -> Chats:
+    """The conversation of a session."""
+    state: Record | None = None
+    for item in source.objects():
+        if isinstance(item, Bad):
+            yield item
+            continue
+        position, value = item
+        try:
+            if _is_session(value):
+                yield _chat(value, source.name, position)
+            elif value.get("kind") == _INITIAL and "k" not in value:
+                state = as_object(value.get("v"), f"'v' of {position}")
+            elif state is None:
+                yield Bad(f"{position} is a change before the first state")
+            else:
+                _change(state, value, position)
+        except FAULTS as error:
+            yield Bad(problem_of(error, position))
+    if state is not None:
+        try:
+            yield _chat(state, source.name, "the session")
+        except FAULTS as error:
+            yield Bad(problem_of(error, "the session"))
+
+
+def _change(state: Record, change: Record, position: str) -> None:
+    """Apply a change: set, cut an array and push, or delete."""
+    path = as_list(change.get("k"), f"'k' of {position}")
+    if not path:
+        return
+    holder: Any = state
+    for key, following in pairwise(path):
+        if isinstance(holder, dict) and key not in holder:
+            holder[key] = [] if isinstance(following, int) else {}
+        holder = holder[key]
+    last = path[-1]
+    kind, value = change.get("kind"), change.get("v")
+    if kind == _DELETE:
+        if isinstance(holder, dict):
+            holder.pop(last, None)
+        elif isinstance(last, int) and last < len(holder):
+            del holder[last]
+    elif kind == _PUSH:
+        target = holder.setdefault(last, []) if isinstance(holder, dict) else holder[last]
+        if isinstance(change.get("i"), int):
+            del target[change["i"] :]
+        target.extend(as_list(value or [], f"'v' of {position}"))
+    elif isinstance(holder, list) and isinstance(last, int) and last == len(holder):
+        holder.append(value)
+    else:
+        holder[last] = value
+
+
+def _chat(record: Record, name: str, position: str) -> Chat:
+    said: list[Said] = []
+    previous: str | None = None
+    for number, item in enumerate(as_list(record["requests"], f"'requests' of {position}"), 1):
+        where = f"{position}, request {number}"
+        request = as_object(item, where)
+        for one in _said(request, previous, where):
+            said.append(one)
+            previous = one.key
+    return chat_of(
+        position,
+        text_or_none(record.get("sessionId")) or name,
+        entries_of(said),
+        title=text_or_none(record.get("customTitle")) or text_or_none(record.get("computedTitle")),
+        created=seconds(record.get("creationDate"), position),
+        metadata=kept(
+            model=next((one.model for one in reversed(said) if one.model), None),
+            pinned=bool(record.get("isPinned")),
+            agent=text_or_none(record.get("responderUsername")),
+        ),
+    )
+
+
+def _said(request: Record, previous: str | None, position: str) -> Iterator[Said]:
+    key = text_or_none(request.get("requestId")) or chained_id("import-", previous, request.get("message"))
+    message = request.get("message")
+    text = message.get("text") if isinstance(message, dict) else message
+    if text is not None and not isinstance(text, str):
+        raise InputError(f"{position} has the text {text!r:.80}")
+    time, is_hidden = seconds(request.get("timestamp"), position), bool(request.get("isHidden"))
+    variables = request.get("variableData")
+    listed = variables.get("variables") if isinstance(variables, dict) else None
+    files = [file_of(_file(one), is_beside=True) for one in listed or () if isinstance(one, dict)]
+    yield Said(key, previous, USER, [text or "", *files], time, is_aside=is_hidden)
+    response = request.get("response")
+    parts = [*_parts(response if isinstance(response, list) else [response] if response else [])]
+    result = request.get("result")
+    error = result.get("errorDetails") if isinstance(result, dict) else None
+    if parts or error:
+        answer = text_or_none(request.get("responseId")) or f"{key}-response"
+        yield Said(
+            answer,
+            key,
+            ASSISTANT,
+            parts,
+            time,
+            text_or_none(request.get("modelId")),
+            is_aside=is_hidden,
+            extra=kept(error=error, canceled=request.get("isCanceled")),
+            separator="",
+        )
+
+
+def _file(variable: Record) -> Record:
+    value = variable.get("value")
+    path = value.get("path") if isinstance(value, dict) else None
+    return {"name": variable.get("name"), "path": path, "kind": variable.get("kind")}
+
+
+def _parts(response: list[Any]) -> Iterator[Part]:
+    """The parts of an answer; its text is divided by references, of which the name is text too."""
+    text = ""
+    for item in response:
+        part = as_object(item, "a part of a response") if not isinstance(item, str) else {"value": item}
+        kind = part.get("kind")
+        if kind in (None, "markdownContent", "markdownVuln"):
+            content = part.get("content")
+            text += text_in(content) if content is not None else text_in(part.get("value"))
+            continue
+        if kind == "inlineReference":
+            text += _name(part)
+            continue
+        if kind in _SILENT:
+            continue
+        if text:
+            yield text
+            text = ""
+        if kind == "thinking":
+            value = part.get("value")
+            yield Reasoning("".join(value) if isinstance(value, list) else str(value or ""))
+        elif kind in ("toolInvocationSerialized", "toolInvocation"):
+            yield from _tool(part)
+        else:
+            yield Other(part)
+    if text:
+        yield text
+
+
+def _name(part: Record) -> str:
+    name = text_or_none(part.get("name"))
+    reference = part.get("inlineReference")
+    if name is None and isinstance(reference, dict):
+        location = reference.get("location", reference)
+        uri = location.get("uri", location) if isinstance(location, dict) else {}
+        path = text_or_none(uri.get("path")) if isinstance(uri, dict) else None
+        name = text_or_none(reference.get("name")) or (path.rpartition("/")[2] if path else None)
+    return f"`{name}`" if name else ""
+
+
+def _tool(part: Record) -> Iterator[Part]:
+    """A call with its result, if the session has the result; most sessions have a message for people only."""
+    details = part.get("resultDetails")
+    output = details.get("output") if isinstance(details, dict) else None
+    if not isinstance(details, dict) or output is None:
+        yield Other(part)
+        return
+    id, name = text_or_none(part.get("toolCallId")), text_or_none(part.get("toolId")) or "tool"
+    yield ToolUse(name, details.get("input"), id)
+    texts = (
+        [one.get("value") if isinstance(one, dict) else one for one in output]
+        if isinstance(output, list)
+        else output
+    )
+    yield Result(texts, id, name, bool(details.get("isError")))

@@ -1,0 +1,128 @@
+"""SillyTavern: a chat as JSON Lines, with a header and messages whose swipes are alternatives.
+
+A chat that branches from another file begins with its messages: these have the same ids, and it becomes a
+branch of that conversation. Times have no zone. In a group chat every character has a name.
+
+The fields follow SillyTavern/SillyTavern.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from langchain_threadmem.formats.importers.blocks import files_of
+from langchain_threadmem.formats.importers.chats import (
+    Bad,
+    Chats,
+    chat_of,
+    kept,
+    local_time,
+    seconds,
+    text_or_none,
+)
+from langchain_threadmem.formats.importers.said import ASSISTANT, USER, Part, Reasoning, Said, entries_of
+from langchain_threadmem.formats.importers.source import FAULTS, Source, problem_of
+from langchain_threadmem.messages.ids import chained_id
+
+_HEADER = ("user_name", "character_name", "chat_metadata")
+Line = dict[str, Any]
+
+
+def is_log(values: Sequence[Any]) -> bool:
+    """Whether the lines of a file are those of a chat."""
+    if not values or not all(isinstance(value, dict) for value in values):
+        return False
+    has_header = any(name in values[0] for name in _HEADER) and "mes" not in values[0]
+    messages = values[1:] if has_header else values
+    return (has_header or bool(messages)) and all("mes" in value and "is_user" in value for value in messages)
+
+
+def chats(source: Source) -> Chats:
+    """The conversation of a file."""
+    header: Line = {}
+    said: list[Said] = []
+    previous: str | None = None
+    has_names: set[str] = set()
+    for line in source.objects():
+        if isinstance(line, Bad):
+            yield line
+            continue
+        position, value = line
+        try:
+            if "mes" not in value:
+                header = value
+                continue
+            swipes = _swipes(value, previous, position)
+            has_names |= {one.name for one in swipes if one.name and one.role == ASSISTANT}
+            said += swipes
+            previous = swipes[_shown(value, swipes)].key
+        except FAULTS as error:
+            yield Bad(problem_of(error, position))
+    if len(has_names) < 2:  # A name says who speaks in a group only.
+        for one in said:
+            one.name = None
+    metadata = header.get("chat_metadata")
+    source_of = text_or_none(metadata.get("main_chat")) if isinstance(metadata, dict) else None
+    yield chat_of(
+        "the chat",
+        source.name,
+        entries_of(said),
+        tip=previous,
+        created=_time(header.get("create_date"), "the header"),
+        metadata=kept(
+            character=text_or_none(header.get("character_name")),
+            user=text_or_none(header.get("user_name")),
+            model=next((one.model for one in reversed(said) if one.model), None),
+        ),
+        branch_of=[source_of] if source_of and source_of != source.name else [],
+    )
+
+
+def _shown(value: Line, swipes: Sequence[Said]) -> int:
+    number = value.get("swipe_id")
+    return number if isinstance(number, int) and 0 <= number < len(swipes) else len(swipes) - 1
+
+
+def _swipes(value: Line, previous: str | None, position: str) -> list[Said]:
+    """The message and its alternatives; `mes` is the text of the one that is shown."""
+    texts = value.get("swipes")
+    texts = (
+        [str(text) for text in texts] if isinstance(texts, list) and texts else [str(value.get("mes") or "")]
+    )
+    infos = value.get("swipe_info")
+    infos = infos if isinstance(infos, list) else []
+    shown = value.get("swipe_id")
+    if isinstance(shown, int) and 0 <= shown < len(texts):
+        texts[shown] = str(value.get("mes") or texts[shown])
+    swipes: list[Said] = []
+    for number, text in enumerate(texts):
+        info = infos[number] if number < len(infos) and isinstance(infos[number], dict) else {}
+        is_shown = len(texts) == 1 or number == shown
+        extra = value.get("extra") if is_shown else info.get("extra")
+        extra = extra if isinstance(extra, dict) else {}
+        parts: list[Part] = [Reasoning(extra["reasoning"])] if isinstance(extra.get("reasoning"), str) else []
+        parts += [text, *files_of([extra[name] for name in ("file", "image") if extra.get(name)])]
+        role = USER if value.get("is_user") else ASSISTANT
+        key = chained_id("import-", previous, [role, value.get("name"), text])
+        if any(one.key == key for one in swipes):
+            key = chained_id("import-", previous, [role, value.get("name"), text, number])
+        swipes.append(
+            Said(
+                key,
+                previous,
+                role,
+                parts,
+                _time((value if is_shown else info).get("send_date") or value.get("send_date"), position),
+                text_or_none(extra.get("model")) if role == ASSISTANT else None,
+                text_or_none(value.get("name")),
+                bool(value.get("is_system")),
+                {"hidden": True} if value.get("is_system") else {},
+            )
+        )
+    return swipes
+
+
+def _time(value: Any, position: str) -> float | None:
+    time = seconds(value, position)
+    return local_time(value) if time is None and isinstance(value, str) else time

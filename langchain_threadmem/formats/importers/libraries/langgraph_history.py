@@ -1,0 +1,101 @@
+"""LangGraph: the history of a thread (`/threads/<id>/history` of a server), or the state of a thread.
+
+Each checkpoint has the messages at its time. A checkpoint with another parent is a branch: the tree is the
+union of the lists. The fields follow langchain-ai/langgraph (ThreadState of the SDK).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from langchain_core.messages import BaseMessage
+
+from langchain_threadmem.formats.importers.chats import Bad, Chats, Entry, chat_of, seconds, text_or_none
+from langchain_threadmem.formats.importers.source import FAULTS, Source, problem_of
+from langchain_threadmem.messages.ids import chained_id
+from langchain_threadmem.messages.records import as_list, as_object, message_from
+from langchain_threadmem.storage.schema import State
+
+Record = dict[str, Any]
+
+
+def is_item(value: object) -> bool:
+    """Whether an item of a JSON file is a state of a thread."""
+    return (
+        isinstance(value, dict)
+        and isinstance(value.get("values"), dict | list)
+        and ("checkpoint" in value or "checkpoint_id" in value)
+    )
+
+
+def chats(source: Source) -> Chats:
+    """The conversations of a history: one for each thread, without the namespaces of subgraphs."""
+    threads: dict[str, list[tuple[str, Record]]] = {}
+    for item in source.objects():
+        if isinstance(item, Bad):
+            yield item
+            continue
+        position, state = item
+        checkpoint = state.get("checkpoint")
+        about = checkpoint if isinstance(checkpoint, dict) else {}
+        if not about.get("checkpoint_ns"):
+            threads.setdefault(text_or_none(about.get("thread_id")) or source.name, []).append(
+                (position, state)
+            )
+    for name, states in threads.items():
+        thread = _Thread()
+        for position, state in sorted(states, key=lambda one: (_time(one[1]), _step(one[1]))):
+            try:
+                thread.read(state, position)
+            except FAULTS as error:
+                yield Bad(problem_of(error, position))
+        yield chat_of(states[0][0], name, [*thread.entries.values()], tip=thread.last)
+
+
+def _time(state: Record) -> str:
+    return str(state.get("created_at") or "")
+
+
+def _step(state: Record) -> int:
+    metadata = state.get("metadata")
+    step = metadata.get("step") if isinstance(metadata, dict) else None
+    return step if isinstance(step, int) else 0
+
+
+class _Thread:
+    """The union of the lists of messages of the checkpoints.
+
+    Attributes:
+        entries: The messages by their keys.
+        last: The end of the newest list.
+    """
+
+    def __init__(self) -> None:
+        self.entries: dict[str, Entry] = {}
+        self.last: str | None = None
+
+    def read(self, state: Record, position: str) -> None:
+        """Add the messages of a checkpoint, oldest checkpoint first."""
+        time, previous = seconds(state.get("created_at"), position), None
+        values = state["values"]
+        messages = values.get("messages") if isinstance(values, dict) else values
+        for item in as_list(messages or [], f"'messages' of {position}"):
+            record = as_object(item, f"a message of {position}")
+            if record.get("type") == "remove":
+                continue
+            message = message_from(record, position)
+            id = text_or_none(record.get("id")) or chained_id("import-", previous, record)
+            key = id
+            known = self.entries.get(id)
+            if known is not None and (known.parent != previous or known.make() != message):
+                # The message has another place, or other content, in another branch.
+                key = chained_id("import-", previous, [id, message.type, message.text])
+            if key not in self.entries:
+                self.entries[key] = _entry(key, previous, message, time)
+            previous = key
+        self.last = previous
+
+
+def _entry(key: str, parent: str | None, message: BaseMessage, time: float | None) -> Entry:
+    state = State.ASIDE if message.type == "system" else State.LIVE
+    return Entry(key, parent, lambda: message, time, state=state)

@@ -1,0 +1,58 @@
+"""Chat stores and memories of LlamaIndex.
+
+The fields are those that llama-index-core 0.14 writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from langchain_threadmem.formats.importers.blocks import parts_of
+from langchain_threadmem.formats.importers.chats import text_or_none
+from langchain_threadmem.formats.importers.program import Conversation, Program, Record
+from langchain_threadmem.formats.importers.said import Part, Result, ToolUse
+
+
+def _is_llamaindex(value: Any) -> bool:
+    if isinstance(value, dict) and isinstance(value.get("chat_store"), dict):
+        value = value["chat_store"]
+    store = value.get("store") if isinstance(value, dict) else None
+    return isinstance(store, dict) and all(isinstance(one, list) for one in store.values())
+
+
+def _of_llamaindex(value: Record) -> Iterator[Conversation]:
+    store = value.get("chat_store", value)["store"]
+    return (Conversation({}, messages, str(key)) for key, messages in store.items())
+
+
+def _parts_of_llamaindex(message: Record) -> Iterator[Part]:
+    extra = message.get("additional_kwargs")
+    extra = extra if isinstance(extra, dict) else {}
+    if id := text_or_none(extra.get("tool_call_id")):
+        blocks = message.get("blocks")
+        texts = (
+            [block.get("text") for block in blocks if isinstance(block, dict)]
+            if isinstance(blocks, list)
+            else []
+        )
+        output = "\n\n".join(text for text in texts if isinstance(text, str)) or message.get("content")
+        yield Result(output, id, text_or_none(extra.get("name")))
+        return
+    blocks = message.get("blocks")
+    if not isinstance(blocks, list):
+        yield from parts_of(message.get("content"))
+    for block in blocks if isinstance(blocks, list) else ():
+        kind = block.get("block_type")
+        if kind == "tool_call":
+            id = text_or_none(block.get("tool_call_id"))
+            yield ToolUse(str(block.get("tool_name")), block.get("tool_kwargs"), id)
+        else:
+            yield from parts_of({**block, "type": kind})
+    for call in extra.get("tool_calls") or ():
+        yield from parts_of({**call, "type": "tool_call"})
+
+
+PROGRAM = Program(
+    "llamaindex", "LlamaIndex's chat store", _is_llamaindex, _of_llamaindex, _parts_of_llamaindex
+)

@@ -1,0 +1,220 @@
+"""Lists of messages in JSON: a conversation on a line or in an item, or a message on a line or in an item.
+
+The messages have the format of OpenAI (`role`, `content`, `tool_calls`), of Anthropic (content blocks with
+`tool_use` and `tool_result`) or of LangChain (`messages_to_dict`). A conversation without an id is named
+after the file and its line; the id of a message without an id is a hash of the message and its predecessors,
+so that a later import of a longer list adds the new messages only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from langchain_core.messages import BaseMessage
+
+from langchain_threadmem.errors import InputError
+from langchain_threadmem.formats.importers.chats import (
+    PIECE_SIZE,
+    Bad,
+    Chat,
+    Chats,
+    Entry,
+    chat_of,
+    seconds,
+    text_or_none,
+)
+from langchain_threadmem.formats.importers.json_items import object_of
+from langchain_threadmem.formats.importers.source import Source
+from langchain_threadmem.messages.ids import chained_id
+from langchain_threadmem.messages.records import as_list, as_object, message_from
+from langchain_threadmem.messages.roles import TYPES
+
+_NAMES = ("conversation_id", "session_id", "thread_id", "chat_id", "id", "uuid")
+"""The fields with the name of a conversation beside its messages, in the order of preference."""
+_NAMES_OF_MESSAGES = _NAMES[:4]
+"""The fields of a message with the name of its conversation."""
+_CONTENTS = frozenset({"content", "text", "data", "tool_calls"})
+_FIRST = 20
+"""The number of messages of a list by which its format is recognised."""
+_TIMES = ("timestamp", "created_at", "create_time", "created")
+
+
+def is_item(value: object) -> bool:
+    """Whether an item of a JSON file is a message, or a conversation with messages."""
+    if isinstance(value, dict) and isinstance(value.get("messages"), list):
+        return all(_is_message(one) for one in value["messages"][:_FIRST])
+    if isinstance(value, list):
+        return bool(value) and all(_is_message(one) for one in value[:_FIRST])
+    return isinstance(value, dict) and _is_message(value) and not _CONTENTS.isdisjoint(value)
+
+
+def _is_message(value: object) -> bool:
+    if not isinstance(value, dict):
+        return False
+    return isinstance(value.get("role"), str) or str(value.get("type")) in TYPES
+
+
+def is_langchain_item(value: object) -> bool:
+    """Whether an item of a JSON file is a message of `messages_to_dict`, or a list of such messages."""
+    if isinstance(value, dict) and isinstance(value.get("messages"), list):
+        value = value["messages"]
+    values = value[:_FIRST] if isinstance(value, list) else [value]
+    return bool(values) and all(
+        isinstance(one, dict) and isinstance(one.get("type"), str) and isinstance(one.get("data"), dict)
+        for one in values
+    )
+
+
+def chats(source: Source) -> Chats:
+    """The conversations of a file."""
+    lists: dict[str, List] = {}
+    pending = 0
+    for item in source.items():
+        position, value = item
+        try:
+            if isinstance(value, list) or (isinstance(value, dict) and "messages" in value):
+                yield _conversation(value, f"{source.name}-{_number(position)}", position)
+                continue
+            name = _name(object_of(item), _NAMES_OF_MESSAGES) or source.name
+            messages = lists.setdefault(name, List(name))
+            count = len(messages.entries)
+            messages.add(value, position)
+            pending += len(messages.entries) - count
+        except InputError as error:
+            yield Bad(str(error))
+        if pending >= PIECE_SIZE:
+            pending = 0
+            for messages in lists.values():
+                yield from messages.pieces()
+    for messages in lists.values():
+        yield from messages.pieces()
+
+
+@dataclass
+class List:
+    """The messages of one conversation, each of which continues the message before it.
+
+    Attributes:
+        name: The name of the conversation.
+        entries: The entries since the last piece.
+    """
+
+    name: str
+    entries: list[Entry] = field(default_factory=list)
+    _where: str = ""
+    _last: str | None = None
+    _keys: set[str] = field(default_factory=set)
+    _goes_on: bool = False
+
+    def add(self, record: Any, position: str, *, later: bool = False) -> None:
+        """Add the messages of a record.
+
+        Args:
+            record: The record.
+            position: The position of the record, for errors.
+            later: Whether the messages are built, and checked, when they are written.
+
+        Raises:
+            InputError: The record is not a message.
+        """
+        makers: list[Callable[[], BaseMessage]]
+        record = as_object(record, position)
+        if record.get("role") == "developer":  # The name of the role in newer messages of OpenAI.
+            record = {**record, "role": "system"}
+        if later and not _has_results(record):
+            makers = [partial(_message, record, position)]
+        else:
+            makers = [partial(_return_message, message) for message in _messages(record, position)]
+        own_id = _own_id(record)
+        time = next((seconds(record[name], position) for name in _TIMES if record.get(name)), None)
+        self._where = self._where or position
+        for number, make in enumerate(makers):
+            key = own_id if own_id is not None and number == len(makers) - 1 else None
+            if key is None or key in self._keys:
+                key = chained_id("import-", self._last, [number, record])
+            self._keys.add(key)
+            self.entries.append(Entry(key, self._last, make, time))
+            self._last = key
+
+    def pieces(self) -> Iterator[Chat]:
+        """The entries since the last piece as a chat, if there are any."""
+        if self.entries:
+            yield chat_of(self._where, self.name, self.entries, goes_on=self._goes_on)
+            self.entries, self._keys, self._where, self._goes_on = [], set(), "", True
+
+
+def _conversation(value: Any, name: str, position: str) -> Chat:
+    record = {"messages": value} if isinstance(value, list) else value
+    messages = List(_name(record, _NAMES) or name)
+    if record.get("system"):  # Anthropic's requests have it beside the messages.
+        messages.add({"role": "system", "content": record["system"]}, position)
+    for number, item in enumerate(as_list(record["messages"], f"'messages' of {position}"), 1):
+        messages.add(item, f"{position}, message {number}", later=True)
+    if not messages.entries:
+        raise InputError(f"{position} has no messages")
+    title = text_or_none(record.get("title")) or text_or_none(record.get("name"))
+    return chat_of(position, messages.name, messages.entries, title=title)
+
+
+def _number(position: str) -> str:
+    return position.rpartition(" ")[2] if position[-1].isdigit() else "1"
+
+
+def _name(record: dict[str, Any], fields: tuple[str, ...]) -> str | None:
+    values = (record.get(name) for name in fields)
+    return next((name_ for value in values if (name_ := text_or_none(value))), None)
+
+
+def _own_id(record: dict[str, Any]) -> str | None:
+    data = record.get("data")
+    return text_or_none((data if isinstance(data, dict) else record).get("id"))
+
+
+def _has_results(record: dict[str, Any]) -> bool:
+    content = record.get("content")
+    return isinstance(content, list) and any(_is(block, "tool_result") for block in content)
+
+
+def _is(block: Any, kind: str) -> bool:
+    return isinstance(block, dict) and block.get("type") == kind
+
+
+def _return_message(message: BaseMessage) -> BaseMessage:
+    return message
+
+
+def _message(record: dict[str, Any], position: str) -> BaseMessage:
+    return _messages(record, position)[-1]
+
+
+def _messages(record: dict[str, Any], position: str) -> list[BaseMessage]:
+    """The messages of a record: one for each tool result of Anthropic, and one for the other content."""
+    content = record.get("content")
+    if not isinstance(content, list):
+        return [message_from(record, position)]
+    calls = [
+        {"name": block.get("name"), "args": block.get("input") or {}, "id": block.get("id")}
+        for block in content
+        if _is(block, "tool_use")
+    ]
+    results = [block for block in content if _is(block, "tool_result")]
+    others = [block for block in content if not _is(block, "tool_result")]
+    messages = [
+        message_from(
+            {
+                "role": "tool",
+                "content": block.get("content") or "",
+                "tool_call_id": block.get("tool_use_id"),
+                "status": "error" if block.get("is_error") else "success",
+            },
+            position,
+        )
+        for block in results
+    ]
+    if others or not results:
+        fields = {"tool_calls": calls} if calls and not record.get("tool_calls") else {}
+        messages.append(message_from({**record, "content": others, **fields}, position))
+    return messages

@@ -1,0 +1,285 @@
+"""Items of OpenAI's Responses and Conversations: a list of messages, reasoning, calls and their outputs.
+
+The list may be an answer of the API (`{"object": "list", "data": [...]}`), whose newest item may come
+first. Items have no times. Reasoning and calls belong to one answer with the message that follows them, up
+to an output.
+
+The fields follow openai/openai-python and openai/openai-agents-python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from langchain_threadmem.errors import InputError
+from langchain_threadmem.formats.importers.blocks import parts_of
+from langchain_threadmem.formats.importers.chats import (
+    Bad,
+    Chat,
+    Chats,
+    chat_of,
+    kept,
+    seconds,
+    text_or_none,
+)
+from langchain_threadmem.formats.importers.said import (
+    ASSISTANT,
+    SYSTEM,
+    TOOL,
+    USER,
+    File,
+    Other,
+    Part,
+    Result,
+    Said,
+    ToolUse,
+    entries_of,
+)
+from langchain_threadmem.formats.importers.source import FAULTS, Source, problem_of
+from langchain_threadmem.messages.ids import chained_id
+
+_CALLS = (
+    "function_call",
+    "custom_tool_call",
+    "computer_call",
+    "local_shell_call",
+    "shell_call",
+    "apply_patch_call",
+)
+_OUTPUTS = tuple(f"{name}_output" for name in _CALLS)
+_HOSTED = (
+    *("mcp_call", "code_interpreter_call", "web_search_call", "file_search_call", "image_generation_call"),
+    *("mcp_list_tools", "mcp_approval_request", "mcp_approval_response", "compaction", "tool_search_call"),
+)
+TYPES = frozenset({"reasoning", *_CALLS, *_OUTPUTS, *_HOSTED})
+"""The types of items that only these lists have."""
+_ROLES = {"user": USER, "assistant": ASSISTANT, "system": SYSTEM, "developer": SYSTEM}
+_BLOCKS = ("input_text", "output_text", "input_image", "input_file", "refusal", "summary_text")
+
+
+def is_log(values: Sequence[Any]) -> bool:
+    """Whether the items of a JSON file are items of OpenAI, or lists of such items."""
+    lists = [found for value in values if (found := _list_in(value)) is not None]
+    if len(lists) == len(values):
+        return all(_are_items(items) for items in lists if items) and any(lists)
+    return _are_items(values)
+
+
+def _are_items(items: Sequence[Any]) -> bool:
+    return all(map(is_possible, items)) and any(map(is_certain, items))
+
+
+def is_possible(item: object) -> bool:
+    """Whether a value may be an item."""
+    if not isinstance(item, dict):
+        return False
+    kind = item.get("type")
+    return kind in TYPES or (kind in (None, "message") and isinstance(item.get("role"), str))
+
+
+def is_certain(item: object) -> bool:
+    """Whether a value is an item, and no message of another format."""
+    if not isinstance(item, dict):
+        return False
+    if item.get("type") in TYPES:
+        return True
+    content = item.get("content")
+    blocks = content if isinstance(content, list) else []
+    return any(isinstance(block, dict) and block.get("type") in _BLOCKS[:-2] for block in blocks)
+
+
+def _list_in(value: object) -> list[Any] | None:
+    """The items of an answer of the API, of a request, or of a list."""
+    if isinstance(value, list):
+        return value
+    if not isinstance(value, dict) or "type" in value or "role" in value:
+        return None
+    for name in ("data", "items", "output", "input"):
+        if isinstance(value.get(name), list):
+            return _in_order(value)
+    return None
+
+
+def _in_order(record: dict[str, Any]) -> list[Any]:
+    """The items of an answer of the API, oldest first."""
+    if isinstance(record.get("output"), list):
+        before = record.get("input")
+        return [*(before if isinstance(before, list) else []), *record["output"]]
+    items: list[Any] = next(
+        record[name] for name in ("data", "items", "input") if isinstance(record.get(name), list)
+    )
+    types = [str(item.get("type")) for item in items if isinstance(item, dict)]
+    roles = [str(item.get("role")) for item in items if isinstance(item, dict)]
+    call = next((n for n, kind in enumerate(types) if kind in _CALLS), None)
+    output = next((n for n, kind in enumerate(types) if kind in _OUTPUTS), None)
+    newest_first = record.get("order") == "desc"
+    if "order" not in record:
+        # A list begins with a question and ends with an answer, and an output follows its call.
+        newest_first = (
+            output < call
+            if call is not None and output is not None
+            else bool(roles) and roles[-1] == USER and roles[0] == ASSISTANT
+        )
+    return items[::-1] if newest_first else items
+
+
+def chats(source: Source) -> Chats:
+    """The conversations of a file: one, or one for each list."""
+    items: list[Any] = []
+    for number, item in enumerate(source.items(), 1):
+        if isinstance(item.value, InputError):
+            yield Bad(str(item.value))
+            continue
+        found = _list_in(item.value)
+        if found is None:
+            items.append(item.value)
+            continue
+        record = item.value if isinstance(item.value, dict) else {}
+        own = text_or_none(record.get("conversation_id")) or text_or_none(record.get("id"))
+        name = own or (source.name if number == 1 else f"{source.name}-{number}")
+        try:
+            yield _chat(found, name, item.where, record)
+        except FAULTS as error:
+            yield Bad(problem_of(error, item.where))
+    if items:
+        yield _chat(items, source.name, "the list", {})
+
+
+def _chat(items: Sequence[Any], name: str, position: str, record: dict[str, Any]) -> Chat:
+    metadata = record.get("metadata")
+    return chat_of(
+        position,
+        name,
+        entries_of(said_of(items)),
+        title=text_or_none(metadata.get("title")) if isinstance(metadata, dict) else None,
+        created=seconds(record.get("created_at"), position),
+        metadata=kept(model=text_or_none(record.get("model"))),
+    )
+
+
+def said_of(
+    items: Iterable[Any],
+    times: Callable[[int], float | None] = lambda number: None,
+    models: Callable[[int], str | None] = lambda number: None,
+    parent: str | None = None,
+) -> list[Said]:
+    """The messages of a list of items, each of which continues the message before it.
+
+    Args:
+        items: The items.
+        times: The time of the item with a number.
+        models: The model of the item with a number.
+        parent: The key of the message that the first message continues.
+    """
+    said: list[Said] = []
+    group: list[tuple[int, dict[str, Any]]] = []
+
+    def close(role: str = ASSISTANT) -> None:
+        if not group:
+            return
+        before = said[-1].key if said else parent
+        last, records = group[-1][0], [record for _, record in group]
+        key = text_or_none(records[-1].get("id")) or chained_id(
+            "import-", before, [_content(one) for one in records]
+        )
+        if any(one.key == key for one in said):
+            key = chained_id("import-", before, [_content(one) for one in records])
+        parts = [part for record in records for part in parts_of_item(record)]
+        said.append(Said(key, before, role, parts, times(last), models(last) if role == ASSISTANT else None))
+        group.clear()
+
+    for number, item in enumerate(items):
+        if not isinstance(item, dict):
+            raise InputError(f"item {number + 1} is {item!r:.80}, not a JSON object")
+        role = role_of_item(item)
+        if role != ASSISTANT:
+            close()
+            group.append((number, item))
+            close(role)
+            continue
+        if _is_message(item) and any(_is_message(one) for _, one in group):
+            close()
+        group.append((number, item))
+    close()
+    return said
+
+
+def _content(item: dict[str, Any]) -> Any:
+    """What identifies an item without an id."""
+    return {
+        name: value
+        for name, value in item.items()
+        if name not in ("status", "internal_chat_message_metadata")
+    }
+
+
+def _is_message(item: dict[str, Any]) -> bool:
+    return item.get("type") in (None, "message")
+
+
+def role_of_item(item: dict[str, Any]) -> str:
+    """The role of the message of an item.
+
+    Raises:
+        InputError: The item is no item of OpenAI.
+    """
+    kind = text_or_none(item.get("type"))
+    if kind in _OUTPUTS:
+        return TOOL
+    if kind in TYPES:
+        return ASSISTANT
+    role = _ROLES.get(str(item.get("role")))
+    if role is None:
+        if kind not in (None, "message"):
+            return ASSISTANT  # A new type of item.
+        raise InputError(f"an item has the role {item.get('role')!r}; use one of {', '.join(_ROLES)}")
+    return role
+
+
+def parts_of_items(items: Iterable[Any]) -> list[Part]:
+    """The parts of the items of one answer, with its calls and outputs."""
+    return [part for item in items if isinstance(item, dict) for part in parts_of_item(item)]
+
+
+def parts_of_item(item: dict[str, Any]) -> list[Part]:
+    """The parts of an item."""
+    return [*_parts(item)]
+
+
+def _parts(item: dict[str, Any]) -> Iterator[Part]:
+    kind = text_or_none(item.get("type"))
+    id = text_or_none(item.get("call_id")) or text_or_none(item.get("id"))
+    if kind in (None, "message"):
+        yield from parts_of(item.get("content"))
+        content = item.get("content")
+        blocks = content if isinstance(content, list) else []
+        notes = [
+            note for block in blocks if isinstance(block, dict) for note in block.get("annotations") or ()
+        ]
+        if notes:
+            yield Other({"type": "annotations", "annotations": notes})
+    elif kind in _CALLS:
+        names = ("arguments", "input", "action", "operation")
+        arguments = next((item[name] for name in names if item.get(name) is not None), None)
+        yield ToolUse(text_or_none(item.get("name")) or str(kind).removesuffix("_call"), arguments, id)
+    elif kind in _OUTPUTS:
+        yield Result(item.get("output"), id, text_or_none(item.get("name")))
+    elif kind == "reasoning":
+        yield from parts_of(item)
+    elif kind == "mcp_call":
+        yield ToolUse(str(item.get("name")), item.get("arguments"), id)
+        if item.get("output") is not None or item.get("error") is not None:
+            yield Result(item.get("output") or item.get("error"), id, None, item.get("error") is not None)
+    elif kind == "code_interpreter_call":
+        yield ToolUse("code_interpreter", {"code": item.get("code")}, id)
+        outputs = [one.get("logs") or one for one in item.get("outputs") or () if isinstance(one, dict)]
+        if outputs:
+            yield Result(outputs, id, "code_interpreter")
+    elif kind == "image_generation_call":
+        yield File("image", id, {name: value for name, value in item.items() if name != "result"})
+    elif kind not in TYPES and isinstance(item.get("content"), str | list):
+        yield from parts_of(item["content"])
+        yield Other(item)
+    else:
+        yield Other(item)

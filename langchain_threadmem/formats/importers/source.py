@@ -1,0 +1,203 @@
+"""A file that is read by an importer: its name, its time, its items, lines or rows."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import json
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from langchain_threadmem.errors import InputError, PersistenceError
+from langchain_threadmem.formats.importers.chats import Bad, Chat, Chats
+from langchain_threadmem.formats.importers.json_items import Item, items_of, object_of
+from langchain_threadmem.formats.importers.paths import UNREADABLE, InputFile, Inputs, unreadable
+from langchain_threadmem.messages.records import reason
+
+_SQLITE = b"SQLite format 3\0"
+_BEGINNING = 1 << 14
+"""The number of bytes of a file that are read to detect formats of text."""
+
+
+class Source:
+    """A file that is imported: JSON, JSON Lines, text, or an SQLite database.
+
+    Args:
+        file: The file; it is opened read-only.
+        inputs: The files of the import.
+        shared: Values that the files of a format share during an import.
+
+    Raises:
+        PersistenceError: The file cannot be read.
+
+    Attributes:
+        label: The path of the file for people.
+        file_name: The name of the file.
+        name: The name of the file without its suffix, for a conversation without a name.
+        folder: The name of the folder with the file.
+        time: The time of the last change, in seconds since 1970, for messages without a time.
+        size: The size in bytes.
+        read: The number of items that were read.
+        tables: The columns of each table, if the file is an SQLite database.
+        beginning: The text at the beginning of the file; empty for a database.
+    """
+
+    def __init__(self, file: InputFile, inputs: Inputs, shared: dict[str, Any] | None = None) -> None:
+        self._file, self._stack = file, ExitStack()
+        self.shared = {} if shared is None else shared
+        self.label, self.file_name, self.name = file.label, file.path.name, file.path.stem
+        self.folder = file.path.parent.name or (file.on_disk.absolute().parent.name if file.on_disk else "")
+        self.time, self.size, self.read = file.time, file.size, 0
+        self.tables: dict[str, set[str]] = {}
+        try:
+            self._stream: BinaryIO = self._stack.enter_context(file.open())
+            beginning = self._stream.read(_BEGINNING)
+            self._stream.seek(0)
+            self.is_database = beginning.startswith(_SQLITE)
+            self.beginning = "" if self.is_database else _decoded(beginning)
+            if self.is_database:
+                self.database = self._open_database(file.on_disk or inputs.copied(file))
+                self.tables = self._tables()
+        except (*UNREADABLE, sqlite3.Error) as error:
+            self._stack.close()
+            if isinstance(error, PersistenceError):
+                raise
+            raise unreadable(file.label, error) from error
+
+    @property
+    def position(self) -> int:
+        """The number of bytes that were read; the size for a database."""
+        return self.size if self.is_database else min(self._stream.tell(), self.size)
+
+    def items(self) -> Iterator[Item]:
+        """The parsed items of the file from its beginning; see `items_of`.
+
+        Raises:
+            InputError: The file is damaged; the error names the item.
+            PersistenceError: The file cannot be read.
+        """
+        try:
+            self._stream.seek(0)
+            self.read = 0
+            for item in items_of(self._stream):
+                self.read += 1
+                yield item
+        except UNREADABLE as error:
+            if isinstance(error, InputError):
+                raise
+            raise unreadable(self.label, error) from error
+
+    def objects(self) -> Iterator[tuple[str, dict[str, Any]] | Bad]:
+        """The position and the value of each item that is an object; others are bad."""
+        for item in self.items():
+            try:
+                yield item.where, object_of(item)
+            except InputError as error:
+                yield Bad(str(error))
+
+    def lines(self) -> Iterator[str]:
+        """The lines of a text from its beginning, without line ends.
+
+        Raises:
+            InputError: The file is not UTF-8 text.
+            PersistenceError: The file cannot be read.
+        """
+        try:
+            self._stream.seek(0)
+            stream = io.BufferedReader(_Unclosed(self._stream))
+            with closing(io.TextIOWrapper(stream, "utf-8-sig")) as text:
+                for line in text:
+                    self.read += 1
+                    yield line.rstrip("\r\n")
+        except UnicodeDecodeError as error:
+            raise InputError(f"the file is not UTF-8 text ({error.reason})") from error
+        except UNREADABLE as error:
+            raise unreadable(self.label, error) from error
+
+    def rows(self, query: str, *values: object) -> Iterator[tuple[Any, ...]]:
+        """The rows of a query of the database.
+
+        Raises:
+            PersistenceError: The database cannot be read.
+        """
+        try:
+            for row in self.database.execute(query, values):
+                self.read += 1
+                yield row
+        except sqlite3.Error as error:
+            raise unreadable(self.label, error) from error
+
+    def beside(self, name: str) -> Any:
+        """The parsed JSON of another file of the folder or archive; `None` without such a file."""
+        data = self._file.beside(name)
+        try:
+            return None if data is None else json.loads(data)
+        except (ValueError, RecursionError):
+            return None
+
+    def close(self) -> None:
+        """Close the file."""
+        self._stack.close()
+
+    def _open_database(self, path: Path) -> sqlite3.Connection:
+        url = f"{path.absolute().as_uri()}?mode=ro"
+        # Batches of an async import are read in different threads, one after the other.
+        database = sqlite3.connect(url, uri=True, check_same_thread=False)
+        self._stack.callback(database.close)
+        return database
+
+    def _tables(self) -> dict[str, set[str]]:
+        names = self.database.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        return {
+            name: {row[0] for row in self.database.execute("SELECT name FROM pragma_table_info(?)", (name,))}
+            for (name,) in names
+        }
+
+
+class _Unclosed(io.RawIOBase):
+    """A stream that a text wrapper reads and does not close."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._stream.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def _decoded(beginning: bytes) -> str:
+    """The beginning of a file as text; a character that is cut off at its end is omitted."""
+    try:
+        return codecs.getincrementaldecoder("utf-8-sig")().decode(beginning)
+    except UnicodeDecodeError:
+        return ""
+
+
+def chats_of_items(source: Source, chat_of: Callable[[dict[str, Any], str], Chat]) -> Chats:
+    """The conversations of a file whose items are conversations, given the value and position of each."""
+    for item in source.objects():
+        if isinstance(item, Bad):
+            yield item
+            continue
+        where, value = item
+        try:
+            yield chat_of(value, where)
+        except FAULTS as error:
+            yield Bad(problem_of(error, where))
+
+
+FAULTS = (AttributeError, LookupError, TypeError, ValueError, RecursionError)
+"""The errors of values of other types than those of a format."""
+
+
+def problem_of(error: Exception, where: str) -> str:
+    """The problem of an item, with its position."""
+    text = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {reason(error)}"
+    return text if where in text else f"{where}: {text}"

@@ -1,0 +1,411 @@
+"""The verb that imports files: batches of conversations are read, compared with the database and written.
+
+With `sort=True` the linear conversations of the files are then sorted into threads. Their metadata has
+`"sorted": false` until they are sorted, so that a later import continues after an interruption.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Generator, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from langchain_threadmem.common.inputs import Progress
+from langchain_threadmem.engine.flow import Call, Flow, Sql
+from langchain_threadmem.engine.runtime import Runtime
+from langchain_threadmem.errors import InputError, ThreadMemError
+from langchain_threadmem.formats.importers import queries
+from langchain_threadmem.formats.importers.chats import Bad, Chat, Chats, Entry, ordered, threads, tip_shown
+from langchain_threadmem.formats.importers.joining import with_stored_ids
+from langchain_threadmem.formats.importers.paths import Paths
+from langchain_threadmem.formats.importers.queries import Added, Imported, NewNode, NewNodes, Stored
+from langchain_threadmem.formats.importers.source import FAULTS, Source, problem_of
+from langchain_threadmem.long_term.lists.queries import Profile
+from langchain_threadmem.messages.codec import encode
+from langchain_threadmem.messages.ids import LONGEST_ID, name_of
+from langchain_threadmem.messages.records import reason
+from langchain_threadmem.messages.typed_json import Writer
+from langchain_threadmem.selection.moves import sort as moves
+from langchain_threadmem.storage.schema import State
+from langchain_threadmem.tree.conversation import Conversation
+from langchain_threadmem.tree.read import full_history
+
+if TYPE_CHECKING:
+    from langchain_threadmem.formats.importers.registry import Plan
+
+MESSAGES_AT_ONCE = 2_000
+"""The number of messages after which a batch ends: about 0.2 s of work, and one transaction."""
+PROBLEMS = 100
+"""The number of problems that a report describes."""
+_FEW = 3
+"""The number of bad items below which a file is not taken for a file of another format."""
+_AHEAD = 20
+"""The number of conversations after a bad one that are read to tell whether most of a file is bad."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportReport:
+    """The result of an import.
+
+    Attributes:
+        format: The format of the files; several formats are separated by commas.
+        conversations: The number of conversations in the files.
+        new_conversations: The number of conversations that were new to the owner.
+        messages: The number of messages in the files.
+        new_messages: The number of messages that were new to the owner.
+        skipped: The number of bad items that were skipped.
+        problems: A sentence for each of the first 100 bad items.
+        sorted: The number of conversations that were sorted into threads.
+        moved: The number of messages that the sort has moved.
+        opened: The number of moved messages that begin a thread; the others return to an earlier message.
+        files: The number of files with conversations.
+        ignored: The first 100 paths of files in folders and archives that have none of the formats.
+    """
+
+    format: str
+    conversations: int = 0
+    new_conversations: int = 0
+    messages: int = 0
+    new_messages: int = 0
+    skipped: int = 0
+    problems: tuple[str, ...] = ()
+    sorted: int = 0
+    moved: int = 0
+    opened: int = 0
+    files: int = 1
+    ignored: tuple[str, ...] = ()
+
+
+def import_file(
+    runtime: Runtime,
+    path: Paths,
+    format: str | None = None,
+    on_progress: Progress | None = None,
+    skip_bad: bool = False,
+    sort: bool = False,
+    on_sort: Progress | None = None,
+) -> Flow[ImportReport]:
+    """Import the conversations of files; see `MemorySystem.import_file`."""
+    # The importers of all formats are loaded by the first import only.
+    from langchain_threadmem.formats.importers.registry import Plan
+
+    plan = yield from Call(lambda: Plan(path, format))
+    reader = _Reader(plan, skip_bad)
+    try:
+        formats = dict.fromkeys(recognised.format.name for recognised in plan.files)
+        report = ImportReport(
+            ", ".join(formats), files=len(plan.files), ignored=tuple(plan.ignored[:PROBLEMS])
+        )
+        imported: dict[str, None] = {}
+        while True:
+            batch = yield from Call(reader.next_batch)
+            chats = [(one.chat, one.format) for one in batch.chats]
+            # Not in a transaction of a reader, whose mapping of the database file would fill the memory.
+            lookup = partial(queries.stored, owner=runtime.owner, chats=chats)
+            stored = yield from Sql(lookup, write=True)
+            yield from _join(runtime, batch, stored)
+            new_nodes = yield from Call(partial(_new_nodes, batch, stored, runtime.parts.write, skip_bad))
+            added = Added(0, 0)
+            if new_nodes:
+                added = yield from Sql(partial(queries.add, owner=runtime.owner, chats=new_nodes), write=True)
+            report = _with_counts(report, batch, added)
+            if sort:
+                imported |= dict.fromkeys(one.name for one in batch.chats)
+            if on_progress is not None:
+                on_progress(reader.position, reader.size)
+            if batch.error is not None:
+                raise batch.error
+            if batch.is_last:
+                break
+    finally:
+        reader.close()
+        plan.close()
+    return (yield from _sort(runtime, imported, report, on_sort)) if sort else report
+
+
+def _sort(
+    runtime: Runtime, names: Iterable[str], report: ImportReport, on_sort: Progress | None
+) -> Flow[ImportReport]:
+    """Sort the conversations that are not sorted yet."""
+    unsorted = yield from Sql(partial(queries.unsorted, owner=runtime.owner, names=names))
+    sorted_messages, total = 0, sum(unsorted.values())
+    for name, messages in unsorted.items():
+
+        def update(
+            done: int, turns: int, messages: int = messages, sorted_messages: int = sorted_messages
+        ) -> None:
+            if on_sort is not None:
+                on_sort(sorted_messages + messages * done // turns, total)
+
+        sort_moves = yield from moves.sort(Conversation(runtime, name), progress=update)
+        yield from Sql(partial(queries.mark_sorted, owner=runtime.owner, name=name), write=True)
+        sorted_messages += messages
+        report = replace(
+            report,
+            sorted=report.sorted + 1,
+            moved=report.moved + len(sort_moves),
+            opened=report.opened + sum(move.parent_id is None for move in sort_moves),
+        )
+    return report
+
+
+@dataclass(slots=True)
+class _Read:
+    """A conversation that was read from a file.
+
+    Attributes:
+        chat: The conversation.
+        format: The format of the file.
+        label: The path of the file.
+        time: The time of the file.
+        name: The name of the conversation in the memory.
+    """
+
+    chat: Chat
+    format: str
+    label: str
+    time: float
+    name: str
+
+
+@dataclass(slots=True)
+class _Batch:
+    """Conversations of files that are written together.
+
+    Attributes:
+        chats: The conversations.
+        problems: The problems of bad items.
+        error: The error that ends the import after this batch.
+        is_last: Whether the files end with the batch.
+    """
+
+    chats: list[_Read] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    error: ThreadMemError | None = None
+    is_last: bool = False
+
+    def refuse(self, problem: str, label: str, skip: bool, advice: str = "") -> None:
+        """Add the problem of a bad item, which ends the import unless bad items are skipped."""
+        self.problems.append(problem)
+        if not skip and self.error is None:
+            advice = advice or "--skip-bad (skip_bad=True) skips this item"
+            self.error = InputError(f"{label}: {problem}. The items before it were imported; {advice}")
+
+
+_WRITTEN = object()
+"""The end of a batch: what was read is written before more is read."""
+
+
+class _Reader:
+    """Reads the conversations of the files of a plan, one after the other; branches of conversations last.
+
+    Attributes:
+        position: The number of bytes that were read.
+        size: The number of bytes of all files.
+    """
+
+    def __init__(self, plan: Plan, skip_bad: bool) -> None:
+        self._skip_bad = skip_bad
+        self.size = sum(recognised.file.size for recognised in plan.files)
+        self._plan = plan
+        self._done = 0
+        self._source: Source | None = None
+        self._bad = 0
+        self._branches: list[_Read] = []
+        self._chats = self._read()
+
+    @property
+    def position(self) -> int:
+        """The number of bytes that were read."""
+        return self._done + (self._source.position if self._source is not None else 0)
+
+    def close(self) -> None:
+        """Close the file that is read."""
+        self._chats.close()
+
+    def next_batch(self) -> _Batch:
+        """The next conversations, up to an error."""
+        batch, messages = _Batch(), 0
+        while messages < MESSAGES_AT_ONCE and batch.error is None:
+            try:
+                one = next(self._chats, None)
+            except ThreadMemError as error:  # The file is damaged; the items before the damage are imported.
+                label = "" if self._source is None else self._source.label
+                batch.error = error if label in str(error) else type(error)(f"{label}: {error}")
+                break
+            if one is None:
+                batch.is_last = True
+                break
+            messages += 1
+            if isinstance(one, _Read):
+                batch.chats.append(one)
+                messages += len(one.chat.ids)
+                if one.chat.branch_of:  # The conversation that it continues is written before it is read.
+                    break
+            elif isinstance(one, Bad):
+                self._refuse(one, batch)
+            elif isinstance(one, Source):
+                self._refuse_file(one, batch)
+            else:
+                break
+        if self._source is not None and _is_foreign(self._bad, self._source) and batch.error is None:
+            self._refuse_file(self._source, batch)
+        return batch
+
+    def _refuse(self, bad: Bad, batch: _Batch) -> None:
+        assert self._source is not None
+        self._bad += 1
+        advice, source = "", self._source
+        label = source.label
+        if not self._skip_bad:
+            ahead = sum(isinstance(one, Bad) for one in islice(self._chats, _AHEAD))
+            if _is_foreign(self._bad + ahead, source):
+                advice = "most items of the file have such problems: it is of another kind, or damaged"
+        several = self._skip_bad and len(self._plan.files) > 1
+        batch.refuse(f"{label}: {bad.problem}" if several else bad.problem, label, self._skip_bad, advice)
+
+    def _refuse_file(self, source: Source, batch: _Batch) -> None:
+        """Refuse a file of which most items are bad: it has another format, and would become a ruin."""
+        batch.chats = [one for one in batch.chats if one.label != source.label]
+        batch.error = InputError(
+            f"{source.label}: most items of the file cannot be imported, so none was: {batch.problems[-1]}; "
+            "the file is of another kind, or damaged"
+        )
+
+    def _read(self) -> Generator[_Read | Bad | Source | object]:
+        """The conversations and bad items, each file of which most items are bad, and the ends of batches."""
+        for recognised in self._plan.files:
+            self._bad = 0
+            self._source = source = self._plan.open(recognised)
+            try:
+                for one in _readable(recognised.format.chats(source)):
+                    if isinstance(one, Bad):
+                        yield one
+                        continue
+                    read = _Read(one, recognised.format.name, source.label, source.time, one.name)
+                    if one.branch_of:
+                        self._branches.append(read)
+                    else:
+                        yield read
+                if _is_foreign(self._bad, source):
+                    yield source
+            finally:
+                source.close()
+            self._done, self._source = self._done + recognised.file.size, None
+        if self._branches:
+            yield _WRITTEN
+        yield from self._branches
+
+
+def _readable(chats: Chats) -> Chats:
+    """The conversations of a file; a file with values of other types than those of its format is bad."""
+    try:
+        yield from chats
+    except ThreadMemError:
+        raise
+    except FAULTS as error:
+        yield Bad(problem_of(error, "the file"))
+
+
+def _is_foreign(bad: int, source: Source) -> bool:
+    """Whether most items of a file are bad: it is of another kind."""
+    return bad >= _FEW and 2 * bad > source.read
+
+
+def _join(runtime: Runtime, batch: _Batch, stored: Sequence[Stored]) -> Flow[None]:
+    """Give the messages that a branch has copied from its conversation the ids of their originals."""
+    for one, found in zip(batch.chats, stored, strict=True):
+        one.name = found.name
+        if not one.chat.branch_of or not found.ids or found.name == one.chat.name:
+            continue
+        history = yield from full_history(Conversation(runtime, found.name))
+        one.chat = yield from Call(partial(with_stored_ids, one.chat, one.time, history.history))
+
+
+def _new_nodes(batch: _Batch, stored: Sequence[Stored], write: Writer, skip_bad: bool) -> list[NewNodes]:
+    """The new nodes of a batch; conversations that cannot be stored are removed from the batch."""
+    new_nodes, chats = [], []
+    for one, found in zip(batch.chats, stored, strict=True):
+        try:
+            nodes = _nodes_of(one, found, write)
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            # The fields of a message may have any type; validation raises one of these errors.
+            problem = str(error) if isinstance(error, InputError) else reason(error)
+            prefix = "" if problem.startswith(one.chat.where) else f"{one.chat.where}: "
+            batch.refuse(f"{prefix}{problem}", one.label, skip_bad)
+            if not skip_bad:
+                break
+        else:
+            chats.append(one)
+            if nodes is not None:
+                new_nodes.append(nodes)
+    batch.chats = chats
+    return new_nodes
+
+
+def _nodes_of(one: _Read, found: Stored, write: Writer) -> NewNodes | None:
+    """The new nodes of a conversation, or `None` if neither its messages nor its profile are new."""
+    chat, ids = one.chat, found.ids
+    is_branch = found.profile is not None and found.name in chat.branch_of
+    is_piece = chat.goes_on or chat.is_part
+    ids_read = "" if is_piece else queries.hash_of(chat.ids)
+    imported = Imported(chat.title, chat.archived is not None, chat.tip, ids_read)
+    profile = Profile(chat.title, {queries.SOURCE: one.format, **chat.metadata}, chat.archived)
+    if all(id in ids for id in chat.ids) and (
+        is_branch or not chat.ids or _is_known(found, imported, profile)
+    ):
+        return None
+    name_of("the name of a conversation", found.name)
+    is_part = is_branch or is_piece
+    if ids and not is_part and not any(id in ids for id in chat.ids):
+        raise InputError(queries.another(chat.where, chat.name))
+    entries = ordered(chat, one.time)
+    live = Counter(entry.id for entry in entries if entry.state == State.LIVE)
+    if max(live.values(), default=1) > 1:
+        repeated = live.most_common(1)[0][0]
+        raise InputError(f"{chat.where} has two messages with the id {repeated!r}; remove one of them")
+    new = [_new_node(entry, write) for entry in entries if entry.id not in ids]
+    if threads(entries) == 1:
+        profile = profile._replace(metadata={**profile.metadata, queries.SORTED: False})
+    return NewNodes(
+        chat.where,
+        found.name,
+        new,
+        {entry.key: entry.id for entry in entries},
+        tip_shown(chat.tip, entries),
+        new[0].created if new and chat.created is None else chat.created or one.time,
+        profile,
+        imported,
+        is_branch,
+        is_part,
+    )
+
+
+def _is_known(found: Stored, imported: Imported, profile: Profile) -> bool:
+    """Whether the last import of a conversation has read the same values."""
+    metadata = found.profile.metadata if found.profile is not None else {}
+    return found.imported == imported and all(
+        metadata.get(name) == value for name, value in profile.metadata.items()
+    )
+
+
+def _new_node(entry: Entry, write: Writer) -> NewNode:
+    name_of("a message id", entry.id, most=LONGEST_ID)
+    message = entry.make()
+    assert entry.time is not None
+    return NewNode(entry, message.type, encode(message, write), entry.time)
+
+
+def _with_counts(report: ImportReport, batch: _Batch, added: Added) -> ImportReport:
+    return replace(
+        report,
+        conversations=report.conversations + sum(not one.chat.goes_on for one in batch.chats),
+        new_conversations=report.new_conversations + added.conversations,
+        messages=report.messages + sum(len(one.chat.ids) for one in batch.chats),
+        new_messages=report.new_messages + added.messages,
+        skipped=report.skipped + len(batch.problems),
+        problems=(*report.problems, *batch.problems)[:PROBLEMS],
+    )

@@ -1,0 +1,452 @@
+"""SQL: checkpoints, channel values and pending writes.
+
+Each row contains the id of its conversation's tree. The row of a checkpoint contains, for each channel, the
+number of the blob that stores its value. An unchanged value has the same number as in the parent checkpoint.
+Values of different forks have different numbers, even if their channel versions are equal.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from sqlalchemy import and_, bindparam, delete, func, literal_column, select, update
+
+from langchain_threadmem.errors import PersistenceError
+from langchain_threadmem.storage import encryption_keys
+from langchain_threadmem.storage.row_security import check_sees_all_owners
+from langchain_threadmem.storage.schema import blob, checkpoint, tree, write
+from langchain_threadmem.storage.statements import Conn, Query, Statement, insert_of, within
+from langchain_threadmem.tree import trees
+from langchain_threadmem.tree.nodes import EVERYTHING
+
+_AFTER_ALL = b"\xff" * 17
+"""Higher than the stored form of every id; see `pack_id`."""
+_UUID_EPOCH = 0x01B21DD213814000  # 100 ns from 1582, where the times in UUIDs begin, to 1970
+
+
+class CheckpointRow(NamedTuple):
+    """A checkpoint without channel values."""
+
+    tree: int
+    ns: str
+    id: bytes
+    parent: bytes | None
+    run: str | None
+    refs: Sequence[int]
+    kind: str
+    data: bytes
+
+
+class WriteRow(NamedTuple):
+    """A pending write."""
+
+    tree: int
+    ns: str
+    checkpoint: bytes
+    task: bytes
+    idx: int
+    path: str
+    channel: str
+    kind: str
+    data: bytes
+
+
+class Address(NamedTuple):
+    """The primary key of a checkpoint."""
+
+    tree: int
+    ns: str
+    id: bytes
+
+
+def pack_id(text: str) -> bytes:
+    """The stored form of an id, in the order of ids: 16 bytes for a UUID, else a marker byte and the text.
+
+    Example:
+        >>> pack_id("1ef4f797-8335-6428-8001-8a1503f9b875").hex()
+        '1ef4f7978335642880018a1503f9b875'
+    """
+    with suppress(ValueError):
+        if str(number := UUID(text)) == text:
+            return number.bytes
+    marked = b"\xff" + text.encode("utf-8", "surrogatepass")
+    return marked + b"\xff" if len(marked) == 16 else marked
+
+
+def time_of_id(packed: bytes) -> float:
+    """The time in a checkpoint's id, in seconds since 1970; 0.0 if the id is not a UUID of version 6.
+
+    Example:
+        >>> time_of_id(pack_id("1ef4f797-8335-6428-8001-8a1503f9b875")) > 1.7e9
+        True
+    """
+    if len(packed) != 16 or packed[6] >> 4 != 6:
+        return 0.0
+    number = int.from_bytes(packed)
+    ticks = number >> 80 << 12 | number >> 64 & 0xFFF
+    return (ticks - _UUID_EPOCH) / 1e7
+
+
+def unpack_id(packed: bytes) -> str:
+    """The id from the result of `pack_id`."""
+    if len(packed) == 16:
+        return str(UUID(bytes=packed))
+    return packed[1:].removesuffix(b"\xff").decode("utf-8", "surrogatepass")
+
+
+_OF_NS = (checkpoint.c.tree == bindparam("tree"), checkpoint.c.ns == bindparam("ns"))
+_GET = Statement(select(checkpoint).where(*_OF_NS, checkpoint.c.id == bindparam("id")), "tree", "ns", "id")
+_LATEST = Statement(select(checkpoint).where(*_OF_NS).order_by(checkpoint.c.id.desc()).limit(1), "tree", "ns")
+_FROM = Statement(
+    select(checkpoint)
+    .where(*_OF_NS, checkpoint.c.id >= bindparam("id"))
+    .order_by(checkpoint.c.id)
+    .limit(bindparam("most")),
+    *("tree", "ns", "id", "most"),
+)
+_BEFORE = Statement(
+    select(checkpoint)
+    .where(*_OF_NS, checkpoint.c.id < bindparam("id"))
+    .order_by(checkpoint.c.id.desc())
+    .limit(bindparam("most")),
+    *("tree", "ns", "id", "most"),
+)
+_PUT = insert_of(checkpoint, replace=True)
+_OF_TREE = Statement(select(checkpoint).where(checkpoint.c.tree == bindparam("tree")), "tree")
+_addresses = (
+    select(*checkpoint.c["tree", "ns", "id"])
+    .where(checkpoint.c.tree == bindparam("tree"), checkpoint.c.id < bindparam("before"))
+    .order_by(checkpoint.c.id.desc())
+    .limit(bindparam("most"))
+)
+_ADDRESSES = Statement(_addresses, "tree", "before", "most")
+_ADDRESSES_OF_NS = Statement(
+    _addresses.where(checkpoint.c.ns == bindparam("ns")), *("tree", "ns", "before", "most")
+)
+_CONVERSATIONS = Statement(
+    select(tree.c.id, tree.c.conversation)
+    .where(
+        tree.c.owner == bindparam("owner"),
+        tree.c.scope == "",
+        select(checkpoint.c.tree).where(checkpoint.c.tree == tree.c.id).exists(),
+    )
+    .order_by(tree.c.id),
+    "owner",
+)
+_OF_RUN = Statement(
+    select(checkpoint)
+    .join(tree, tree.c.id == checkpoint.c.tree)
+    .where(checkpoint.c.run == bindparam("run"), tree.c.owner == bindparam("owner")),
+    *("run", "owner"),
+)
+_OWNERS_OF_RUN = Statement(
+    select(tree.c.owner)
+    .distinct()
+    .join(checkpoint, tree.c.id == checkpoint.c.tree)
+    .where(checkpoint.c.run == bindparam("run"))
+    .order_by(tree.c.owner),
+    "run",
+)
+_REFS = Statement(select(checkpoint.c.refs).where(checkpoint.c.tree == bindparam("tree")), "tree")
+_DELETE = Statement(delete(checkpoint).where(*_OF_NS, checkpoint.c.id == bindparam("id")), "tree", "ns", "id")
+_parent = checkpoint.alias("p")
+_CLEAR_PARENTS = Statement(
+    update(checkpoint)
+    .where(
+        checkpoint.c.tree == bindparam("of"),
+        checkpoint.c.parent.is_not(None),
+        ~select(_parent.c.id)
+        .where(
+            _parent.c.tree == checkpoint.c.tree,
+            _parent.c.ns == checkpoint.c.ns,
+            _parent.c.id == checkpoint.c.parent,
+        )
+        .exists(),
+    )
+    .values(parent=None),
+    "of",
+)
+
+_LAST_BLOB = Statement(select(func.max(blob.c.id)).where(blob.c.tree == bindparam("tree")), "tree")
+_last_blob = select(func.max(blob.c.id).label("id")).where(blob.c.tree == bindparam("tree")).subquery()
+_PUT_ROWS = Statement(
+    select(_last_blob.c.id, checkpoint).select_from(
+        _last_blob.outerjoin(
+            checkpoint, and_(*_OF_NS, checkpoint.c.id.in_([bindparam("id"), bindparam("parent")]))
+        )
+    ),
+    *("tree", "ns", "id", "parent"),
+)
+_PUT_BLOB = insert_of(blob)
+_blobs_of_tree = select(*blob.c["id", "kind", "data"]).where(blob.c.tree == bindparam("tree"))
+_BLOBS = Statement(_blobs_of_tree.where(within(blob.c.id, "ids")), "tree", "ids")
+_BLOBS_OF_TREE = Statement(_blobs_of_tree, "tree")
+_PATCH_BLOB = Statement(
+    update(blob)
+    .where(blob.c.tree == bindparam("of"), blob.c.id == bindparam("at"), blob.c.data == bindparam("old"))
+    .values(data=bindparam("new")),
+    *("new", "of", "at", "old"),
+)
+_DELETE_BLOBS = Statement(
+    delete(blob).where(blob.c.tree == bindparam("tree"), within(blob.c.id, "ids")), "tree", "ids"
+)
+_DATA_OF_KIND = tuple(
+    Statement(
+        select(table.c.data).where(table.c.tree == bindparam("tree"), table.c.kind == bindparam("kind")),
+        *("tree", "kind"),
+    )
+    for table in (blob, write)
+)
+_BLOB_IDS = Statement(select(blob.c.id).where(blob.c.tree == bindparam("tree")), "tree")
+
+_KEY_OF_WRITE = ("tree", "ns", "checkpoint", "task", "idx")
+_PUT_WRITE = insert_of(write, replace=True, only=write.c.idx < literal_column("0"))
+_OF_CHECKPOINT = tuple(write.c[name] == bindparam(name) for name in ("tree", "ns", "checkpoint"))
+_WRITES = Statement(select(write).where(*_OF_CHECKPOINT), "tree", "ns", "checkpoint")
+_WRITES_OF_TREE = Statement(select(write).where(write.c.tree == bindparam("tree")), "tree")
+_PATCH_WRITE = Statement(
+    update(write)
+    .where(
+        *(write.c[name] == bindparam(f"at_{name}") for name in _KEY_OF_WRITE),
+        write.c.data == bindparam("old"),
+    )
+    .values(data=bindparam("new")),
+    "new",
+    *(f"at_{name}" for name in _KEY_OF_WRITE),
+    "old",
+)
+_DELETE_WRITES = Statement(delete(write).where(*_OF_CHECKPOINT), "tree", "ns", "checkpoint")
+
+
+def get(conn: Conn, tree_id: int, ns: str, checkpoint_id: bytes | None) -> CheckpointRow | None:
+    """A checkpoint; without an id, the latest of the namespace."""
+    return as_checkpoint(conn.each(checkpoint_query(tree_id, ns, checkpoint_id))[0])
+
+
+def checkpoint_query(tree_id: int, ns: str, checkpoint_id: bytes | None) -> Query:
+    """The query for a checkpoint."""
+    return (_LATEST, (tree_id, ns)) if checkpoint_id is None else (_GET, (tree_id, ns, checkpoint_id))
+
+
+def as_checkpoint(rows: Sequence[tuple[object, ...]]) -> CheckpointRow | None:
+    """The checkpoint from the rows of `checkpoint_query`."""
+    return _checkpoint(rows[0]) if rows else None
+
+
+def around(conn: Conn, tree_id: int, ns: str, time: float, most: int) -> Iterator[CheckpointRow]:
+    """The checkpoints after a time, earliest first, then the checkpoints before the time, latest first.
+
+    Args:
+        conn: A transaction.
+        tree_id: The tree.
+        ns: The namespace.
+        time: Seconds since 1970, compared with the time in a checkpoint's id.
+        most: The maximum number of checkpoints after, and before, the time.
+    """
+    ticks = max(int(time * 1e7), 0) + _UUID_EPOCH
+    id_ = (ticks >> 12 << 80 | 6 << 76 | (ticks & 0xFFF) << 64).to_bytes(16)
+    for statement in (_FROM, _BEFORE):
+        yield from map(_checkpoint, conn.all(statement, tree_id, ns, id_, most))
+
+
+def put(conn: Conn, row: CheckpointRow) -> None:
+    """Store a checkpoint, or replace the checkpoint with its id."""
+    encryption_keys.claim(conn)
+    conn.run(_PUT, *row[:5], json.dumps(row.refs, separators=(",", ":")), *row[6:])
+
+
+def of_tree(conn: Conn, tree_id: int) -> list[CheckpointRow]:
+    """All checkpoints of a conversation."""
+    return [_checkpoint(row) for row in conn.all(_OF_TREE, tree_id)]
+
+
+def of_run(conn: Conn, owner: str, run: str) -> list[CheckpointRow]:
+    """The checkpoints that a run wrote, in all conversations of an owner."""
+    return [_checkpoint(row) for row in conn.all(_OF_RUN, run, owner)]
+
+
+def owners_of_run(conn: Conn, run: str) -> list[str]:
+    """The owners of the checkpoints of a run: one, or none if the run wrote no checkpoint.
+
+    Raises:
+        PersistenceError: Row-level security hides all owners but one.
+    """
+    check_sees_all_owners(conn)
+    return [owner for (owner,) in conn.all(_OWNERS_OF_RUN, run)]
+
+
+def addresses(
+    conn: Conn, tree_id: int, ns: str | None, before: bytes | None = None, most: int = EVERYTHING
+) -> list[Address]:
+    """The addresses of the checkpoints of a conversation, in one namespace or in all, the newest first.
+
+    Args:
+        conn: A transaction.
+        tree_id: The tree of the conversation.
+        ns: The namespace; `None` for all.
+        before: Only checkpoints with lower ids.
+        most: The maximum number of addresses.
+    """
+    end = _AFTER_ALL if before is None else before
+    if ns is None:
+        return [Address(*row) for row in conn.all(_ADDRESSES, tree_id, end, most)]
+    return [Address(*row) for row in conn.all(_ADDRESSES_OF_NS, tree_id, ns, end, most)]
+
+
+def conversations(conn: Conn, owner: str, conversation: str | None = None) -> list[tuple[int, str]]:
+    """Trees and names of an owner's conversations with checkpoints, oldest first, or of one conversation."""
+    if conversation is not None:
+        tree_id = trees.find(conn, owner, conversation)
+        return [] if tree_id is None else [(tree_id, conversation)]
+    return [(row[0], row[1]) for row in conn.all(_CONVERSATIONS, owner)]
+
+
+def remove(conn: Conn, removed: Iterable[Address]) -> None:
+    """Delete checkpoints and their pending writes; `delete_unused_blobs` deletes their values.
+
+    The remaining children of the checkpoints have no parent: a run from a missing checkpoint would start with
+    an empty state.
+    """
+    keys = [tuple(address) for address in removed]
+    conn.many(_DELETE, keys)
+    conn.many(_DELETE_WRITES, keys)
+    conn.many(_CLEAR_PARENTS, {(tree_id,) for tree_id, _, _ in keys})
+
+
+def delete_unused_blobs(conn: Conn, tree_id: int) -> None:
+    """Delete the blobs of a conversation that no checkpoint refers to."""
+    try:
+        used = {ref for (refs,) in conn.all(_REFS, tree_id) for ref in json.loads(refs)}
+    except ValueError:
+        return  # a damaged checkpoint may refer to any blob
+    unused = [row[0] for row in conn.all(_BLOB_IDS, tree_id) if row[0] not in used]
+    if unused:
+        conn.run(_DELETE_BLOBS, tree_id, json.dumps(unused))
+
+
+class PutRows(NamedTuple):
+    """The rows that the verb `put` reads.
+
+    Attributes:
+        last_blob: The highest number of a blob, or 0.
+        exists: Whether the checkpoint is already stored.
+        parent: The parent checkpoint.
+    """
+
+    last_blob: int
+    exists: bool
+    parent: CheckpointRow | None
+
+
+def put_query(tree_id: int, ns: str, checkpoint_id: bytes, parent: bytes | None) -> Query:
+    """The query for the rows that the verb `put` reads."""
+    return _PUT_ROWS, (tree_id, ns, checkpoint_id, parent)
+
+
+def as_put_rows(rows: Sequence[tuple[Any, ...]], checkpoint_id: bytes, parent: bytes | None) -> PutRows:
+    """The rows that the verb `put` reads, from the result of `put_query`."""
+    stored = {bytes(row[3]): row[1:] for row in rows if row[3] is not None}
+    row = stored.get(parent) if parent is not None else None
+    return PutRows(int(rows[0][0] or 0), checkpoint_id in stored, None if row is None else _checkpoint(row))
+
+
+def put_blobs(
+    conn: Conn, tree_id: int, values: Sequence[tuple[str, bytes]], last: int | None = None
+) -> list[int]:
+    """Store values and return the numbers of their blobs.
+
+    Args:
+        conn: A write transaction.
+        tree_id: The tree, which is locked.
+        values: Format name and bytes of each value.
+        last: The highest number of a blob; `None` to read the number here.
+    """
+    if not values:
+        return []
+    if last is None:
+        last = conn.all(_LAST_BLOB, tree_id)[0][0] or 0
+    first = last + 1
+    conn.many(_PUT_BLOB, [(tree_id, first + n, *value) for n, value in enumerate(values)])
+    return list(range(first, first + len(values)))
+
+
+def blobs(conn: Conn, tree_id: int) -> dict[int, tuple[str, bytes]]:
+    """Format name and bytes of all blobs of a conversation, by number."""
+    return as_blobs(conn.all(_BLOBS_OF_TREE, tree_id))
+
+
+def blobs_query(tree_id: int, ids: Iterable[int]) -> Query:
+    """The query for blobs by number."""
+    return _BLOBS, (tree_id, json.dumps(sorted({ref for ref in ids if ref})))
+
+
+def as_blobs(rows: Iterable[tuple[Any, ...]]) -> dict[int, tuple[str, bytes]]:
+    """Format name and bytes by number, from the rows of `blobs_query`."""
+    return {row[0]: (row[1], bytes(row[2])) for row in rows}
+
+
+def missing_blobs(conn: Conn, tree_id: int) -> set[int]:
+    """Numbers of missing blobs that checkpoints of a conversation refer to."""
+    used = {ref for (refs,) in conn.all(_REFS, tree_id) for ref in json.loads(refs) if ref}
+    return used.difference(row[0] for row in conn.all(_BLOB_IDS, tree_id))
+
+
+def of_kind(conn: Conn, tree_id: int, kind: str) -> set[bytes]:
+    """The bytes of the blobs and pending writes of a conversation with a format name."""
+    return {bytes(row[0]) for statement in _DATA_OF_KIND for row in conn.all(statement, tree_id, kind)}
+
+
+def patch_blob(conn: Conn, tree_id: int, number: int, old: bytes, new: bytes) -> None:
+    """Replace the bytes of a blob if they equal `old`."""
+    conn.run(_PATCH_BLOB, new, tree_id, number, old)
+
+
+def put_writes(conn: Conn, rows: Iterable[WriteRow]) -> None:
+    """Store pending writes; a stored write is replaced only if its index is negative."""
+    encryption_keys.claim(conn)
+    conn.many(_PUT_WRITE, rows)
+
+
+def writes(conn: Conn, address: Address) -> list[WriteRow]:
+    """The pending writes of a checkpoint in LangGraph's order."""
+    return as_writes(conn.all(_WRITES, *address))
+
+
+def writes_query(address: Address) -> Query:
+    """The query for the pending writes of a checkpoint."""
+    return _WRITES, address
+
+
+def as_writes(rows: Iterable[tuple[object, ...]]) -> list[WriteRow]:
+    """The pending writes from the rows of `writes_query`, in LangGraph's order."""
+    writes = [_write(row) for row in rows]
+    return sorted(writes, key=lambda row: (row.path, unpack_id(row.task), row.idx))
+
+
+def writes_of_tree(conn: Conn, tree_id: int) -> list[WriteRow]:
+    """All pending writes of a conversation."""
+    return [_write(row) for row in conn.all(_WRITES_OF_TREE, tree_id)]
+
+
+def patch_write(conn: Conn, row: WriteRow, new: bytes) -> None:
+    """Replace the bytes of a pending write if they equal `row.data`."""
+    conn.run(_PATCH_WRITE, new, *row[:5], row.data)
+
+
+def _checkpoint(row: tuple[object, ...]) -> CheckpointRow:
+    tree_id, ns, checkpoint_id, parent, run, refs, kind, data = row
+    try:
+        numbers = json.loads(refs)  # type: ignore[arg-type]
+    except ValueError as error:
+        raise PersistenceError(
+            f"checkpoint {unpack_id(checkpoint_id)!r} is damaged: its references are {refs!r}; run verify()"  # type: ignore[arg-type]
+        ) from error
+    return CheckpointRow(tree_id, ns, checkpoint_id, parent, run, numbers, kind, data)  # type: ignore[arg-type]
+
+
+def _write(row: tuple[object, ...]) -> WriteRow:
+    return WriteRow(*row)  # type: ignore[arg-type]

@@ -1,0 +1,506 @@
+"""Verbs that store checkpoints and pending writes.
+
+A channel with a list of messages is stored as spans of the conversation's tree, by the rule of
+`tree.lists.placing`. Pending writes and the input of a graph refer to the messages that the tree stores. The
+saver's serializer writes everything else. The cost of a turn thus does not depend on the number of earlier
+turns.
+
+Values are encoded before the transaction and decoded after it, in the caller's thread or event loop, so that
+no other thread reads an object of the caller.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Any, NamedTuple
+
+from langgraph.checkpoint.base import WRITES_IDX_MAP
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+
+from langchain_threadmem.engine import telemetry
+from langchain_threadmem.engine.flow import Flow, Sql
+from langchain_threadmem.engine.runtime import Resources, Runtime
+from langchain_threadmem.errors import EncryptionError, InputError, PersistenceError
+from langchain_threadmem.index.removal import Removed, drop
+from langchain_threadmem.langgraph.checkpoints import queries as checkpoint_queries
+from langchain_threadmem.langgraph.checkpoints.queries import CheckpointRow, WriteRow, pack_id
+from langchain_threadmem.langgraph.checkpoints.removals import removed_by, removed_in_input
+from langchain_threadmem.langgraph.checkpoints.scopes import CONVERSATION_CHANNEL, START, scope_of
+from langchain_threadmem.langgraph.checkpoints.unbound_values import (
+    UnboundValue,
+    UnboundValues,
+    bind,
+    packed,
+    unbound_messages,
+    waiting_for,
+)
+from langchain_threadmem.langgraph.checkpoints.values import KIND, Span, StoredValue, take_apart
+from langchain_threadmem.messages.parts import (
+    Parts,
+    Serializer,
+    TypedBytes,
+    is_written_by,
+    warn_of_foreign_messages,
+)
+from langchain_threadmem.messages.quoting import without_blocks
+from langchain_threadmem.storage.statements import Conn, Query
+from langchain_threadmem.summaries import queries as summary_queries
+from langchain_threadmem.tree import superseding, trees
+from langchain_threadmem.tree.lists import stored_lists
+from langchain_threadmem.tree.lists.encoded import EncodedMessage
+from langchain_threadmem.tree.lists.list_cache import CachedList, ListCache, PreparedList
+from langchain_threadmem.tree.lists.stored_lists import Location
+
+FIELDS = ("v", "ts", "channel_versions", "versions_seen", "updated_channels")
+"""Fields that are stored without their names if the checkpoint has all these fields."""
+
+
+def check_serializer(resources: Resources, serde: object) -> None:
+    """Use the key of an encrypting serializer in all runtimes that are created later.
+
+    Raises:
+        InputError: The system is encrypted, and the serializer is not or has another key.
+    """
+    if isinstance(serde, EncryptedSerializer):
+        resources.encrypt(serde.cipher)
+    elif resources.seal is not None:
+        raise InputError(
+            f"the system is encrypted, and the serializer {type(serde).__name__} is not; pass "
+            "serde=EncryptedSerializer(cipher, serde) to the saver, or no serde"
+        )
+
+
+@dataclass(frozen=True)
+class Archive:
+    """The database and the serializer of checkpoints."""
+
+    runtime: Runtime
+    serde: Serializer
+
+    def __post_init__(self) -> None:
+        """Encrypt the tree with the key of the serializer.
+
+        Raises:
+            InputError: The system is encrypted, and the serializer is not or has another key.
+        """
+        check_serializer(self.runtime.resources, self.serde)
+        if isinstance(self.serde, EncryptedSerializer):
+            self.runtime.encrypt(self.serde.cipher)
+
+    @property
+    def lists(self) -> ListCache:
+        return self.runtime.get(ListCache)
+
+    @property
+    def unbound(self) -> UnboundValues:
+        return self.runtime.get(UnboundValues)
+
+    @property
+    def parts(self) -> Parts:
+        """The writer and reader of message parts that JSON cannot represent."""
+        return Parts(self.serde)
+
+    def dump(self, value: Any) -> TypedBytes:
+        """Format name and bytes of a value, as the serializer writes it."""
+        kind, data = self.serde.dumps_typed(value)
+        return (KIND + kind if kind.startswith(KIND) else kind), data
+
+    def load(self, kind: str, data: bytes) -> Any:
+        """Read the result of `dump`.
+
+        Raises:
+            PersistenceError: The value is damaged, or has a format that the serializer does not write.
+            EncryptionError: The value cannot be decrypted, or is not encrypted, but the serializer requires
+                encryption.
+        """
+        kind = kind.removeprefix(KIND)
+        serde, inner_kind = self.serde, kind
+        if isinstance(serde, EncryptedSerializer):
+            inner_kind, separator, _ = kind.partition("+")
+            if not separator:
+                raise EncryptionError(
+                    f"a stored value of format {kind!r} is not encrypted, but the saver's serializer "
+                    "requires encryption; read it with the serializer that wrote it"
+                )
+            serde = serde.serde
+        if not is_written_by(serde, inner_kind):
+            raise PersistenceError(
+                f"a stored value has the format {inner_kind!r}, which the saver's serializer does not write, "
+                "so it is not read; use the serializer that wrote it"
+            )
+        try:
+            return self.serde.loads_typed((kind, data))
+        except Exception as error:  # serializers and ciphers raise errors of any class
+            error_class = EncryptionError if isinstance(self.serde, EncryptedSerializer) else PersistenceError
+            raise error_class(f"a stored value of format {kind!r} cannot be read: {error!r}") from error
+
+    def state(self, row: CheckpointRow) -> tuple[dict[str, Any], dict[str, Any]]:
+        """A checkpoint without its values, and its metadata."""
+        fields, rest, metadata = self.load(row.kind, row.data)
+        return (rest if fields is None else {**dict(zip(FIELDS, fields, strict=True)), **rest}), metadata
+
+    def prepare_channel(
+        self, conversation: str, ns: str, channel: str, value: Any
+    ) -> TypedBytes | PreparedList | StoredValue:
+        """Prepare the value of a channel for storing, in the tree or as bytes of the serializer.
+
+        Blocks are not stored, since what they quote may be deleted later. The next
+        selection makes them again.
+        """
+        value = without_blocks(value)
+        if channel == START:
+            return self.prepare_write(value)
+        cached = self.lists.lists(conversation, scope_of(ns, channel))
+        prepared = PreparedList.of(value, cached, self.parts.write)
+        if prepared is not None:
+            return prepared
+        if isinstance(value, list):
+            warn_of_foreign_messages(value)
+        return self.dump(value)
+
+    def prepare_write(self, value: Any) -> TypedBytes | StoredValue:
+        """Prepare the value of a pending write for storing."""
+        value = without_blocks(value)
+        return take_apart(value, self.dump, self.parts.write) or self.dump(value)
+
+
+def compact(state: dict[str, Any], metadata: Mapping[str, Any]) -> list[Any]:
+    """The form in which a checkpoint without its values, and its metadata, are stored; see `FIELDS`."""
+    if all(field in state for field in FIELDS):
+        rest = {name: value for name, value in state.items() if name not in FIELDS}
+        return [[state[field] for field in FIELDS], rest, dict(metadata)]
+    return [None, state, dict(metadata)]
+
+
+def blobs_of(state: Mapping[str, Any], row: CheckpointRow) -> dict[str, int]:
+    """The number of the value of each channel of a checkpoint; 0 for a channel without a value."""
+    return dict(zip(state.get("channel_versions", {}), row.refs, strict=True))
+
+
+class _StoredCheckpoint(NamedTuple):
+    """The trees, lists and unbound values of a stored checkpoint, which are cached after the commit.
+
+    `removed` are the nodes that leave the caches and the vector index.
+    """
+
+    trees: Mapping[str, int]
+    lists: dict[str, CachedList]
+    waiting: list[UnboundValue | None]
+    removed: Removed
+
+
+class _OwnVersions(NamedTuple):
+    """The versions of channels whose values the parent of a checkpoint does not have.
+
+    LangGraph passes no new versions when it copies a checkpoint, and the parent may have other values.
+    """
+
+    versions: dict[str, Any]
+
+
+@telemetry.observed("put_checkpoint", telemetry.of_name)
+def put(
+    archive: Archive,
+    conversation: str,
+    ns: str,
+    parent: str | None,
+    checkpoint: Mapping[str, Any],
+    metadata: Mapping[str, Any],
+    new_versions: Mapping[str, Any],
+) -> Flow[None]:
+    """Store a checkpoint, or replace the checkpoint with its id."""
+    state = dict(checkpoint)
+    values, checkpoint_id = state.pop("channel_values"), pack_id(state.pop("id"))
+    versions: dict[str, Any] = state.get("channel_versions", {})
+    kind, data = archive.dump(compact(state, metadata))
+    parent_id = None if parent is None else pack_id(parent)
+    run = str(metadata.get("run_id") or "").replace("\0", "") or None
+    row = CheckpointRow(0, ns, checkpoint_id, parent_id, run, (), kind, data)
+    now, owner = time.time(), archive.runtime.owner
+    outgoing = {
+        channel: archive.prepare_channel(conversation, ns, channel, values[channel])
+        for channel in versions
+        if channel in new_versions and channel in values
+    }
+    stored_values = [
+        (channel, value) for channel, value in outgoing.items() if isinstance(value, StoredValue)
+    ]
+    unchanged = {name: version for name, version in versions.items() if name not in new_versions}
+    inherited = parent_id if unchanged else None
+    cached_trees = archive.unbound.trees(conversation)
+    later = archive.lists.stored_after(conversation, _time_of(checkpoint, now))
+    deleted = set() if ns else _deleted(archive, conversation, metadata, values, parent_id)
+
+    def write(
+        conn: Conn, prepared: Mapping[str, PreparedList], unbound: Sequence[UnboundValue]
+    ) -> _StoredCheckpoint | _OwnVersions | None:
+        scopes = {channel: scope_of(ns, channel) for channel in prepared}
+
+        def queries(tree_ids: Mapping[str, int]) -> Iterator[Query]:
+            tree = tree_ids[""]
+            yield checkpoint_queries.put_query(tree, ns, checkpoint_id, inherited)
+            for channel, value in prepared.items():
+                yield from stored_lists.placement_queries(tree_ids[scopes[channel]], value.rest, value.after)
+            yield from finder.queries(stored_values, ns, tree_ids)
+
+        finder = _Finder(conn, owner, conversation)
+        tree_ids, rows = trees.find_or_create_all(
+            conn, owner, conversation, {"", *scopes.values()}, now, cached_trees, queries
+        )
+        tree, answers = tree_ids[""], iter(rows)
+        put_rows = checkpoint_queries.as_put_rows(next(answers), checkpoint_id, inherited)
+        unchanged_refs = _refs(archive, put_rows.parent, unchanged)
+        own = {
+            name: version
+            for name, version in unchanged.items()
+            if name in values and name not in unchanged_refs
+        }
+        if own:
+            return _OwnVersions(own)
+        placements = {channel: stored_lists.placement_rows(answers) for channel in prepared}
+        if not all(
+            value.is_current(tree_ids[scopes[name]], placements[name].head)
+            for name, value in prepared.items()
+        ):
+            return None
+        finder.use_rows(tree_ids, answers)
+        cached, removed = {}, list[int]()
+        for channel, new in prepared.items():
+            tree_id = tree_ids[scopes[channel]]
+            stored_list, head = stored_lists.place_list(
+                *(conn, tree_id, new.rest, now),
+                after=new.after,
+                beginning=new.beginning,
+                ending=new.ending,
+                later=later if scopes[channel] == "" else {},
+                rows_read=placements[channel],
+            )
+            cached[channel] = new.cached(tree_id, head, stored_list)
+            removed += stored_list.removed
+            finder.add_placed(scopes[channel], new.rest, stored_list.locations)
+        bound_values = {channel: bind(value, ns, channel, finder) for channel, value in stored_values}
+        stored: dict[str, TypedBytes] = {}
+        for channel, value in outgoing.items():
+            if isinstance(value, PreparedList):
+                spans = tuple(Span(*ends) for ends in cached[channel].spans)
+                stored[channel] = (KIND, StoredValue({None: spans}, True).pack())
+            elif isinstance(value, StoredValue):
+                stored[channel] = (KIND, packed(conn, bound_values[channel]))
+            else:
+                stored[channel] = value
+        numbers = dict(
+            zip(
+                stored,
+                checkpoint_queries.put_blobs(conn, tree, list(stored.values()), put_rows.last_blob),
+                strict=True,
+            )
+        )
+        refs = {**unchanged_refs, **numbers}
+        checkpoint_queries.put(
+            conn, row._replace(tree=tree, refs=[refs.get(channel, 0) for channel in versions])
+        )
+        if put_rows.exists:
+            checkpoint_queries.delete_unused_blobs(conn, tree)
+        waiting: list[UnboundValue | None] = [value.rewrite(conn, finder) for value in unbound]
+        waiting += [
+            UnboundValue(ns, channel, stored_value, (tree, numbers[channel]), stored[channel][1])
+            for channel, stored_value in bound_values.items()
+            if stored_value.inline()
+        ]
+        removed += superseding.remove_messages(conn, tree, deleted)
+        left = summary_queries.take_out_removed(conn, owner, conversation, removed)
+        return _StoredCheckpoint(tree_ids, cached, waiting, left)
+
+    stored_checkpoint = None
+    for is_retry in (False, True):
+        # Another writer may have changed a tree; the second attempt uses no cached list.
+        prepared = {
+            channel: value.without_base(archive.parts.write) if is_retry else value
+            for channel, value in outgoing.items()
+            if isinstance(value, PreparedList)
+        }
+        ids = {message.id for value in prepared.values() for message in value.rest}
+        unbound = waiting_for(archive.unbound.unbound(conversation), ids)
+        stored_checkpoint = yield from Sql(partial(write, prepared=prepared, unbound=unbound), write=True)
+        if stored_checkpoint is not None:
+            break
+    assert stored_checkpoint is not None, "without cached lists, no list can be out of date"
+    if isinstance(stored_checkpoint, _OwnVersions):
+        new = {**new_versions, **stored_checkpoint.versions}
+        yield from put(archive, conversation, ns, parent, checkpoint, metadata, new)
+        return
+    archive.unbound.add_trees(conversation, stored_checkpoint.trees)
+    if stored_checkpoint.removed.keys:
+        yield from drop(archive.runtime, stored_checkpoint.removed)
+    for channel, cached in stored_checkpoint.lists.items():
+        archive.lists.add_list(conversation, scope_of(ns, channel), cached)
+    archive.unbound.add_placed(conversation, ids)
+    archive.unbound.replace_unbound(conversation, unbound, stored_checkpoint.waiting)
+    yield from _rewrite_unbound(
+        archive, conversation, waiting_for(archive.unbound.unbound(conversation), ids)
+    )
+
+
+def _time_of(checkpoint: Mapping[str, Any], now: float) -> float:
+    """The time at which a checkpoint was made, in seconds since 1970; `now` if it has none."""
+    try:
+        return datetime.fromisoformat(checkpoint["ts"]).timestamp()
+    except (KeyError, TypeError, ValueError):
+        return now
+
+
+def _deleted(
+    archive: Archive,
+    conversation: str,
+    metadata: Mapping[str, Any],
+    values: Mapping[str, Any],
+    parent: bytes | None,
+) -> set[str]:
+    """The ids of the messages that a checkpoint deletes from the conversation (`removals.removed_by`)."""
+    source = metadata.get("source")
+    if source == "input":
+        return removed_in_input(values.get(START), CONVERSATION_CHANNEL)
+    return archive.unbound.deleted(conversation, parent) if source == "update" else set()
+
+
+@telemetry.observed("put_writes", telemetry.of_name)
+def put_writes(
+    archive: Archive,
+    conversation: str,
+    ns: str,
+    checkpoint: str,
+    writes: Sequence[tuple[str, Any]],
+    task: str,
+    path: str,
+) -> Flow[None]:
+    """Store the pending writes of a task; only LangGraph's special channels replace stored writes."""
+    now, owner = time.time(), archive.runtime.owner
+    checkpoint_id, task_id = pack_id(checkpoint), pack_id(task)
+    prepared = [
+        (WRITES_IDX_MAP.get(channel, n), channel, archive.prepare_write(value))
+        for n, (channel, value) in enumerate(writes)
+    ]
+
+    stored_values = [(channel, value) for _, channel, value in prepared if isinstance(value, StoredValue)]
+    cached_trees = archive.unbound.trees(conversation)
+
+    def write(conn: Conn) -> tuple[Mapping[str, int], list[UnboundValue]]:
+        def queries(tree_ids: Mapping[str, int]) -> Iterator[Query]:
+            return finder.queries(stored_values, ns, tree_ids)
+
+        finder = _Finder(conn, owner, conversation)
+        tree_ids, rows = trees.find_or_create_all(conn, owner, conversation, [""], now, cached_trees, queries)
+        finder.use_rows(tree_ids, rows)
+        waiting, added = [], []
+        for idx, channel, value in prepared:
+            row = WriteRow(tree_ids[""], ns, checkpoint_id, task_id, idx, path, channel, "", b"")
+            if isinstance(value, StoredValue):
+                stored_value = bind(value, ns, channel, finder)
+                row = row._replace(kind=KIND, data=packed(conn, stored_value))
+                if stored_value.inline():
+                    waiting.append(UnboundValue(ns, channel, stored_value, row, row.data))
+            else:
+                row = row._replace(kind=value[0], data=value[1])
+            added.append(row)
+        checkpoint_queries.put_writes(conn, added)
+        return tree_ids, waiting
+
+    tree_ids, waiting = yield from Sql(write, write=True)
+    for channel, value in () if ns else writes:
+        if channel == CONVERSATION_CHANNEL and (ids := removed_by(value)):
+            archive.unbound.add_deleted(conversation, checkpoint_id, ids)
+    archive.unbound.add_trees(conversation, tree_ids)
+    archive.unbound.replace_unbound(conversation, (), waiting)
+    # Messages that were placed before this write are bound here, all others by `put`.
+    yield from _rewrite_unbound(
+        archive,
+        conversation,
+        waiting_for(waiting, archive.unbound.placed_ids(conversation)) if waiting else (),
+    )
+
+
+def _rewrite_unbound(archive: Archive, conversation: str, due: Sequence[UnboundValue]) -> Flow[None]:
+    """Bind values whose messages were placed after the values were stored."""
+    if not due:
+        return
+    now, owner = time.time(), archive.runtime.owner
+
+    def write(conn: Conn) -> list[UnboundValue | None]:
+        tree_ids, _ = trees.find_or_create_all(conn, owner, conversation, [""], now, {}, lambda tree_ids: ())
+        finder = _Finder(conn, owner, conversation)
+        finder.use_rows(tree_ids)
+        return [value.rewrite(conn, finder) for value in due]
+
+    archive.unbound.replace_unbound(conversation, due, ())
+    archive.unbound.replace_unbound(conversation, (), (yield from Sql(write, write=True)))
+
+
+class _Finder:
+    """Finds the places of messages, first of the messages that this transaction placed, then with queries."""
+
+    def __init__(self, conn: Conn, owner: str, conversation: str) -> None:
+        self._conn = conn
+        self._conversation = owner, conversation
+        self._tree_ids: Mapping[str, int] = {}
+        self._requested: list[tuple[str, list[EncodedMessage]]] = []
+        self._rows: list[Sequence[tuple[Any, ...]]] = []
+        self._placed: dict[tuple[str, str], tuple[str, Location]] = {}
+
+    def queries(
+        self, stored_values: Sequence[tuple[str, StoredValue]], ns: str, tree_ids: Mapping[str, int]
+    ) -> Iterator[Query]:
+        """The queries for the messages of values; each value is paired with its channel."""
+        self._requested = [
+            (scope, list(messages.values()))
+            for channel, stored_value in stored_values
+            for _, scope, messages in unbound_messages(stored_value, ns, channel)
+            if scope in tree_ids
+        ]
+        for scope, messages in self._requested:
+            yield stored_lists.places_query(tree_ids[scope], messages)
+
+    def use_rows(
+        self, tree_ids: Mapping[str, int], answers: Iterable[Sequence[tuple[Any, ...]]] = ()
+    ) -> None:
+        """Use the rows of `queries`."""
+        self._tree_ids, self._rows = tree_ids, list(answers)
+
+    def add_placed(
+        self, scope: str, messages: Sequence[EncodedMessage], locations: Sequence[Location]
+    ) -> None:
+        """Use the places of messages that this transaction wrote."""
+        # After the locations of the messages, `locations` may contain the locations of a shared end.
+        for message, location in zip(messages, locations, strict=False):
+            self._placed[scope, message.id] = message.body, location
+
+    def __call__(self, scope: str, messages: Sequence[EncodedMessage]) -> Sequence[Location | None]:
+        placed = [self._placed.get((scope, message.id)) for message in messages]
+        locations = [
+            place[1]
+            for message, place in zip(messages, placed, strict=True)
+            if place is not None and place[0] == message.body
+        ]
+        if len(locations) == len(messages):
+            return locations
+        request = (scope, list(messages))
+        if not any(placed) and request in self._requested:
+            return stored_lists.places_from(self._conn, messages, self._rows[self._requested.index(request)])
+        tree = self._tree_ids.get(scope) or trees.find(self._conn, *self._conversation, scope)
+        return [None] * len(messages) if tree is None else stored_lists.find(self._conn, tree, messages)
+
+
+def _refs(archive: Archive, row: CheckpointRow | None, versions: Mapping[str, Any]) -> dict[str, int]:
+    """The blobs of a checkpoint whose channels have the given versions."""
+    if row is None or not versions:
+        return {}
+    state, _ = archive.state(row)
+    stored = state.get("channel_versions", {})
+    return {
+        name: ref
+        for name, ref in blobs_of(state, row).items()
+        if name in versions and versions[name] == stored[name]
+    }

@@ -1,0 +1,167 @@
+"""SQL: the ranges of keys of spans, and their messages."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
+from itertools import groupby, islice
+from operator import itemgetter
+from typing import NamedTuple
+
+from sqlalchemy import bindparam, func, select
+
+from langchain_threadmem.common.cache import LruCache
+from langchain_threadmem.common.ranges import joined
+from langchain_threadmem.errors import PersistenceError
+from langchain_threadmem.langgraph.checkpoints.values import Span
+from langchain_threadmem.storage.schema import POSITION_BITS, State, node, segment, tree
+from langchain_threadmem.storage.statements import Conn, Query, Statement
+from langchain_threadmem.tree import nodes
+from langchain_threadmem.tree.nodes import MessageRow
+
+Range = tuple[int, int]
+"""First and last key of consecutive nodes of a segment."""
+MOST_CACHED = 10_000
+"""The maximum number of rows of a cached segment."""
+
+
+class CachedSegment(NamedTuple):
+    """Rows of a segment.
+
+    Attributes:
+        version: Epoch and version of the tree when the rows were read; a change makes the rows invalid.
+        rows: Consecutive nodes in the order of their keys.
+    """
+
+    version: tuple[int, int]
+    rows: list[MessageRow]
+
+
+_VERSION = Statement(
+    select(tree.c.epoch, tree.c.version)
+    .join(segment, segment.c.tree == tree.c.id)
+    .where(segment.c.id == bindparam("segment")),
+    "segment",
+)
+_COUNT = Statement(
+    select(func.count()).where(node.c.key.between(bindparam("first"), bindparam("last"))), "first", "last"
+)
+_key = itemgetter(3)
+
+
+class Reader:
+    """Finds the ranges of spans and reads their messages."""
+
+    def __init__(self) -> None:
+        self._ranges: dict[Span, list[Range]] = {}
+        self._rows: dict[int, list[MessageRow]] = {}
+        self._ancestors: dict[int, list[Range]] = {}
+
+    def load(self, conn: Conn, spans: Sequence[Span], cache: LruCache[int, CachedSegment]) -> None:
+        """Read the messages of spans; of a cached segment only the new rows are read."""
+        for span in spans:
+            with suppress(PersistenceError):  # `rows` will raise the error
+                self._path(conn, span)
+        ranges = self.ranges(conn, [span for span in spans if span in self._ranges])
+        segments = {number: list(part) for number, part in groupby(ranges, _segment)}
+        cached = {number: _usable(cache.get(number), part) for number, part in segments.items()}
+        queries: list[Query] = []
+        for number, (_, missing) in cached.items():
+            # The version is read before the rows, so that a change in between makes the cached rows invalid.
+            queries += [(_VERSION, (number,)), *nodes.messages_queries(missing)]
+        answers = iter(conn.each(*queries))
+        for number, (usable, missing) in cached.items():
+            version = next(answers)
+            rows = nodes.opened_messages(conn, islice(answers, len(missing)))
+            if usable is not None and [usable.version] != version:
+                rows = nodes.opened_messages(conn, conn.each(*nodes.messages_queries(segments[number])))
+            elif usable is not None:
+                rows = usable.rows + rows
+            self._rows[number] = rows
+            if len(segments[number]) == 1 and version and rows and len(rows) <= MOST_CACHED:
+                cache.put(number, CachedSegment((version[0][0], version[0][1]), rows))
+
+    def rows(self, span: Span) -> list[tuple[str, str, str]]:
+        """Ids, bodies and roles of the loaded messages of a span, without purged messages.
+
+        Raises:
+            PersistenceError: A message of the span is missing.
+        """
+        if span not in self._ranges:
+            raise _no_thread(span)
+        messages: list[tuple[str, str, str]] = []
+        for first, last in self._ranges[span]:
+            rows = self._rows[first >> POSITION_BITS]
+            index = bisect_left(rows, first, key=_key)
+            part = rows[index : index + last - first + 1]
+            if len(part) != last - first + 1 or _key(part[-1]) != last:
+                raise PersistenceError(
+                    f"a checkpoint refers to the messages {first} to {last}, but some of them are missing; "
+                    "run verify()"
+                )
+            messages += [row[:3] for row in part if row[4] != State.PURGED]
+        return messages
+
+    def keys(self, conn: Conn, spans: Iterable[Span]) -> set[int]:
+        """The keys of the messages of spans."""
+        return {key for first, last in self.ranges(conn, spans) for key in range(first, last + 1)}
+
+    def contains(self, conn: Conn, spans: Iterable[Span], keys: Collection[int]) -> bool:
+        """Whether spans contain at least one of `keys`."""
+        ranges = self.ranges(conn, spans)
+        return any(nodes.contain(ranges, key) for key in keys)
+
+    def gaps(self, conn: Conn, spans: Iterable[Span]) -> list[Range]:
+        """The ranges of keys in spans with a missing message."""
+        return [
+            (first, last)
+            for first, last in self.ranges(conn, spans)
+            if conn.all(_COUNT, first, last)[0][0] < last - first + 1
+        ]
+
+    def ranges(self, conn: Conn, spans: Iterable[Span]) -> list[Range]:
+        """The ranges of keys of spans, sorted, with overlapping and adjacent ranges of a segment merged.
+
+        Raises:
+            PersistenceError: No thread leads from the first to the last message of a span.
+        """
+        ranges = sorted(range_ for span in spans for range_ in self._path(conn, span))
+        return [range_ for _, part in groupby(ranges, _segment) for range_ in joined(part)]
+
+    def _path(self, conn: Conn, span: Span) -> list[Range]:
+        """The ranges of a span, from its first to its last message."""
+        if span not in self._ranges:
+            self._ranges[span] = self._expand(conn, span)
+        return self._ranges[span]
+
+    def _expand(self, conn: Conn, span: Span) -> list[Range]:
+        number = span.last >> POSITION_BITS
+        if span.first >> POSITION_BITS == number:
+            return [(span.first, span.last)]
+        if number not in self._ancestors:
+            self._ancestors[number] = nodes.written_spans(conn, number << POSITION_BITS)[:-1]
+        path = [*self._ancestors[number], (number << POSITION_BITS, span.last)]
+        for index, (first, last) in enumerate(path):
+            if first <= span.first <= last:
+                return [(span.first, last), *path[index + 1 :]]
+        raise _no_thread(span)
+
+
+def _segment(range_: Range) -> int:
+    return range_[0] >> POSITION_BITS
+
+
+def _usable(cached: CachedSegment | None, ranges: list[Range]) -> tuple[CachedSegment | None, list[Range]]:
+    """The cached rows of a segment if new rows can follow them, and the ranges that are not cached."""
+    if cached is None or len(ranges) > 1:
+        return None, ranges
+    first, last = ranges[0]
+    oldest, newest = _key(cached.rows[0]), _key(cached.rows[-1])
+    if not oldest <= first <= newest + 1:
+        return None, ranges
+    return cached, [(newest + 1, last)] if last > newest else []
+
+
+def _no_thread(span: Span) -> PersistenceError:
+    return PersistenceError(f"no thread leads from message {span.first} to {span.last}; run verify()")

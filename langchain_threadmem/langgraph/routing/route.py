@@ -1,0 +1,483 @@
+"""Routing of LangGraph's message lists to threads of the tree.
+
+A graph passes its whole list of messages at every step, and a saver may store the newest of them below the
+old tip, before or after. So no function of this module depends on the order of writes: stored messages are
+found by their ids, other messages are appended, and a message in the wrong place is moved as by `place`.
+Every function is idempotent.
+
+A run continues the turns of its own branch, and the turns that no run of a graph has stored.
+`tree.turn_branches` records the turns of other branches.
+
+A human message is *routed* once. It counts as routed if a run began a turn with it, if a selector has placed
+it below another message than the one before it in the list, if it has an answer or replaces another message,
+or if the graph's state contains its id (`routed`). The human messages before a routed message are routed,
+too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from langchain_core.messages import BaseMessage, HumanMessage, RemoveMessage, SystemMessage, ToolMessage
+from typing_extensions import TypedDict
+
+from langchain_threadmem.engine.flow import Flow, Sql
+from langchain_threadmem.index.latest_vectors import stored_now
+from langchain_threadmem.langgraph.routing.events import (
+    MoveEvent,
+    Placed,
+    SelectionEvent,
+    move_event,
+    selection_event,
+)
+from langchain_threadmem.langgraph.routing.lineage import NO_LINEAGE, Lineage
+from langchain_threadmem.langgraph.routing.store_messages import (
+    ListWrite,
+    is_unseen_after,
+    newest_turn,
+    prepare,
+    recognised,
+    spoken_of,
+    start_of_turn,
+    store,
+    store_spoken,
+    write_list,
+)
+from langchain_threadmem.messages.codec import decode_stored, encode
+from langchain_threadmem.messages.prompt import newest_human, shown
+from langchain_threadmem.messages.roles import ANSWERING
+from langchain_threadmem.messages.tool_pairs import whole_exchanges
+from langchain_threadmem.messages.typed_json import Writer
+from langchain_threadmem.selection import coverage
+from langchain_threadmem.selection.moves import corrections, heal
+from langchain_threadmem.selection.run_selector import (
+    EVERYTHING,
+    Past,
+    Selected,
+    ThreadedConversation,
+    parent_if_emptied,
+    select,
+)
+from langchain_threadmem.storage.schema import State
+from langchain_threadmem.storage.statements import Conn
+from langchain_threadmem.tree import branches, nodes, revise, trees, turn_branches
+from langchain_threadmem.tree import placements as stored_placements
+from langchain_threadmem.tree.append import TIP, NodeWriter
+from langchain_threadmem.tree.conversation import tree_of
+from langchain_threadmem.tree.lists.stored_lists import Newest, StoredList
+from langchain_threadmem.tree.nodes import NodeRow
+
+
+class ActiveThread(TypedDict):
+    """The active thread of a graph, and the reason; plain values for a checkpoint or a user interface.
+
+    Attributes:
+        message_id: Id of the human message that was routed.
+        node_id: Number of its node.
+        parent_id: Number of the node that it continues; `None` if it began a thread.
+        reason: The reason for its place, in a few words.
+    """
+
+    message_id: str
+    node_id: int
+    parent_id: int | None
+    reason: str
+
+
+class Routed(NamedTuple):
+    """The place of the newest human message of a list.
+
+    Attributes:
+        thread: Its place and the reason.
+        path: The messages from the root of the thread to it, without system messages.
+        messages: The list rewritten to that thread, and to the runners-up of `coverage` if they are wanted;
+            `None` if the list is unchanged.
+        event: The event of the selection; `None` if the message already had a place.
+        moves: The events of the earlier turns that were moved in the same transaction.
+    """
+
+    thread: ActiveThread
+    path: list[BaseMessage]
+    messages: list[BaseMessage] | None
+    event: SelectionEvent | None = None
+    moves: Sequence[MoveEvent] = ()
+
+
+class Kept(NamedTuple):
+    """The place of a message that no selector was asked for.
+
+    Attributes:
+        reason: The reason, in a few words.
+    """
+
+    reason: str
+
+
+UNDER_WAY = Kept("the turn is under way")
+NEW_VERSION = Kept("it is a new version of a message")
+IN_PLACE = Kept("it has its place already")
+
+
+def route(
+    conversation: ThreadedConversation,
+    given: Sequence[BaseMessage],
+    routed: str | None = None,
+    lineage: Lineage = NO_LINEAGE,
+    suggest_at: float | None = None,
+    covers: bool = True,
+) -> Flow[Routed | None]:
+    """Find the thread of the newest human message, and store the new messages of the list.
+
+    Args:
+        conversation: The conversation; its selector chooses the place of a message that is not routed yet.
+        given: The list in the graph's state.
+        routed: Id of the human message that was routed last, in the graph's state.
+        lineage: The branch that the run continues.
+        suggest_at: The minimum probability with which another place is suggested, while the message continues
+            the active thread; `None` to put it in the place that the selector chooses.
+        covers: Whether the rewritten list includes the runners-up, by the option `cover` of the conversation.
+
+    Returns:
+        The thread; `None` if the list contains no human message, or if its newest human message is not stored
+        and an answer to the message is: the message was purged, or its id has changed.
+
+    Raises:
+        SelectionError: The selector failed, and `on_selection_failure` is "raise".
+    """
+    spoken = spoken_of(given)
+    newest = newest_human(spoken)
+    if newest is None:
+        return None
+    sent = spoken
+    if routed is None:
+        spoken, newest = yield from recognised(conversation, spoken, newest)
+    found = None
+    while found is None:  # If the conversation is emptied after the write, the message is stored again.
+        if any(message.type in ANSWERING for message in spoken[newest:]):
+            stored = yield from store(conversation, spoken, routed)
+            outcome: Placed | Kept = UNDER_WAY
+        else:
+            outcome, stored = yield from _route(
+                conversation, spoken, newest, routed, lineage, suggest_at is not None
+            )
+        found = yield from _stored(conversation, spoken, newest)
+        if found is not None:
+            break
+        if stored.outdated or (yield from _is_any_stored(conversation, spoken[newest + 1 :])):
+            return None
+    row, path, shows = found
+    shows = shows and not stored.outdated
+    rewritten = [message for message in given if not isinstance(message, RemoveMessage)]
+    if not shows or spoken is not sent:
+        system_messages = [message for message in given if isinstance(message, SystemMessage)]
+        rewritten = [*system_messages, *(spoken[:newest] if shows else path[:-1]), *spoken[newest:]]
+    if conversation.window is not None:
+        earlier = spoken[:newest] if shows else path[:-1]
+        view = {message.id for message in shown(earlier, spoken[newest:], conversation.window)}
+        outside = {message.id for message in earlier} - view
+        rewritten = [message for message in rewritten if message.id not in outside]
+    rewritten = whole_exchanges(rewritten)
+    if covers:
+        rewritten = yield from coverage.covered(conversation, rewritten)
+    is_unchanged = not stored.outdated and [new.id for new in rewritten] == [old.id for old in given]
+    event, moved = None, list[MoveEvent]()
+    if isinstance(outcome, Placed):
+        event = selection_event(conversation.name, outcome, path, suggest_at)
+        moved = [move_event(conversation.name, turn) for turn in outcome.moved]
+    reason = outcome.selected.reason if isinstance(outcome, Placed) else outcome.reason
+    return Routed(
+        ActiveThread(message_id=row.message, node_id=row.seq, parent_id=row.parent, reason=reason),
+        path,
+        None if is_unchanged else rewritten,
+        event,
+        moved,
+    )
+
+
+def _stored(
+    conversation: ThreadedConversation, spoken: Sequence[BaseMessage], newest: int
+) -> Flow[tuple[NodeRow, list[BaseMessage], bool] | None]:
+    """The node of a message of a list, the messages from its root to it, and whether the list shows them.
+
+    `None` if the message is not stored.
+    """
+    tree = yield from tree_of(conversation)
+
+    def read(conn: Conn) -> tuple[NodeRow, list[tuple[str, str, str]], bool] | None:
+        row = nodes.by_message(conn, tree, str(spoken[newest].id))
+        if row is None:
+            return None
+        path = _path(conn, row.key)
+        return row, path, _shows(conn, tree, spoken[:newest], [id_ for id_, *_ in path])
+
+    if (found := (yield from Sql(read))) is None:
+        return None
+    row, path, shows = found
+    return row, decode_stored(path, other=conversation.runtime.parts.read), shows
+
+
+def _is_any_stored(conversation: ThreadedConversation, messages: Sequence[BaseMessage]) -> Flow[bool]:
+    tree = yield from tree_of(conversation)
+    ids = [str(message.id) for message in messages]
+    return (yield from Sql(lambda conn: any(nodes.by_message(conn, tree, id_) for id_ in ids)))
+
+
+def _route(
+    conversation: ThreadedConversation,
+    spoken: Sequence[BaseMessage],
+    newest: int,
+    routed: str | None,
+    lineage: Lineage,
+    suggest: bool,
+) -> Flow[tuple[Placed | Kept, StoredList]]:
+    """Place an unanswered human message, and the human messages right before it.
+
+    Returns:
+        The place of the first of them, or the reason if all of them already have places; and the stored list.
+    """
+    write_value, start = conversation.runtime.parts.keep, start_of_turn(spoken, newest)
+    earlier, _ = yield from store_spoken(conversation, list(spoken[:start]), routed)
+    if lineage.rewound:
+        yield from _revive(conversation, earlier)
+    shift, spoken = len(earlier) - start, [*earlier, *spoken[start:]]
+    start, newest = start + shift, newest + shift
+    tree = yield from tree_of(conversation)  # The first messages of a list may have created it.
+
+    def read(conn: Conn) -> tuple[int, int | None, Past]:
+        first = newest + 1
+        while first > start and (spoken[first - 1].id != routed or _is_removed(conn, tree, str(routed))):
+            if _is_routed(conn, tree, spoken[:first], write_value):
+                break
+            first -= 1
+        if first > newest:
+            return first, None, EVERYTHING
+        return first, *_past(conn, tree, spoken, range(first, newest + 1), routed, lineage)
+
+    first, began, past = yield from Sql(read)
+    if first > newest:
+        # A stored message with other content is a new version, which has the place of the old version.
+        stored = yield from store(conversation, spoken[: newest + 1], str(spoken[newest].id))
+        return NEW_VERSION if stored.written else IN_PLACE, stored
+    selected = yield from select(conversation, spoken[newest], past, suggest)
+
+    def work(write: ListWrite) -> tuple[Placed, StoredList]:
+        return _place(conversation, write, spoken[first : newest + 1], selected, began, lineage)
+
+    prepared = prepare(conversation, spoken[: newest + 1])
+    placed, stored = yield from write_list(conversation, prepared, work, selected.parent)
+    stored_now(conversation.runtime, selected.vectors)
+    selected = placed.selected
+    if selected.turns is not None and selected.placement is not None and placed.parent_id == selected.parent:
+        selected.turns.explain(placed.node_id, selected.placement)
+    return placed, stored
+
+
+def _place(
+    conversation: ThreadedConversation,
+    write: ListWrite,
+    new: Sequence[BaseMessage],
+    selected: Selected,
+    since: int | None,
+    lineage: Lineage,
+) -> tuple[Placed, StoredList]:
+    """Store a list whose last messages are new, the first of them below the selected parent."""
+    conn, tree, head = write.conn, write.tree, write.head
+    if not trees.keeps_numbers((tree, head.epoch), selected.chosen_in):
+        # The conversation was emptied meanwhile, so the selection names and quotes removed messages.
+        parent = write.otherwise = parent_if_emptied(conversation)
+        reason = "starts a new thread" if parent is None else "continues the active thread"
+        selected, since = Selected(parent, reason), None
+    active, parent = selected.active, selected.parent
+    if active is TIP:
+        active = _tip_before(conn, tree, head, {str(message.id) for message in new})
+    moved = heal.move(conn, tree, selected.moves, selected.chosen_in)
+    if selected.vectors is not None:
+        selected.vectors.store(conn)
+    message_id = str(new[0].id)
+    stored = write.place(Newest(message_id, parent))
+    here = nodes.by_message(conn, tree, message_id)
+    if here is None:  # The message was removed, and a checkpoint that contains it is cached.
+        write.prepared = write.prepared.without_base(conversation.runtime.parts.keep)
+        stored = write.place(Newest(message_id, parent))
+        here = nodes.by_message(conn, tree, message_id)
+    assert here is not None, f"message {message_id!r} was just stored"
+    if parent is not TIP:
+        _, parent = NodeWriter(conn, tree, head).under(parent)  # It may have been purged meanwhile.
+        # Another writer may have stored the message below the old tip.
+        at_root = parent is None and _above(conn, tree, here.parent) is None
+        if here.parent != parent and not at_root:
+            here, _ = revise.place_turn(conn, tree, here.seq, parent, selected.placement)
+        elif here.parent == parent and selected.placement is not None:
+            stored_placements.put(conn, [(here.key, message_id, selected.placement)])
+    origin = nodes.first_version(conn, tree, message_id)
+    is_unseen = is_unseen_after(conn, tree, lineage)
+    turn_branches.begin(conn, tree, lineage.thread, origin or here.seq, since, is_unseen)
+    return Placed(new[0], here.seq, here.parent, active, selected, moved), stored
+
+
+def thread_to(conversation: ThreadedConversation, message_id: str) -> Flow[list[BaseMessage]]:
+    """The messages from the root to a stored message, without system messages; empty if it is not stored."""
+    tree = yield from tree_of(conversation)
+
+    def read(conn: Conn) -> list[tuple[str, str, str]]:
+        row = nodes.by_message(conn, tree, message_id)
+        return [] if row is None else _path(conn, row.key)
+
+    return decode_stored((yield from Sql(read)), other=conversation.runtime.parts.read)
+
+
+def _path(conn: Conn, key: int) -> list[tuple[str, str, str]]:
+    """Message id, body and role of the nodes from the root to a node, without system messages."""
+    return [row[:3] for row in nodes.thread_messages(conn, key) if row[2] != "system"]
+
+
+def _past(
+    conn: Conn,
+    tree: int,
+    spoken: Sequence[BaseMessage],
+    unrouted: range,
+    routed: str | None,
+    lineage: Lineage,
+) -> tuple[int | None, Past]:
+    """The first node of the turn that a run continues, if it is stored, and the messages that it has seen.
+
+    `unrouted` are the positions of the human messages at the end of the list that are not routed.
+    """
+    head, new = trees.head(conn, tree), [str(spoken[index].id) for index in unrouted]
+    read_in = tree, head.epoch
+    stored = (nodes.first_version(conn, tree, message) for message in new)
+    before = min((seq for seq in stored if seq is not None), default=head.next_seq)
+    end = spoken[unrouted.start - 1].id if unrouted.start else None
+    since = newest_turn(conn, tree, spoken[: unrouted.stop - 1], lineage.thread)
+    last = None if end is None else nodes.by_message(conn, tree, end)
+    if last is not None and last.parent != since:
+        # The question of the last turn may have been deleted from the list.
+        since = max(_question_above(conn, tree, last) or 0, since or 0) or None
+    if since is None:
+        earlier = reversed(spoken[: unrouted.start])
+        human = next((message.id for message in earlier if isinstance(message, HumanMessage)), None)
+        came_from = human or routed or end
+        since = None if came_from is None else nodes.first_version(conn, tree, came_from)
+    if since is None:
+        if not lineage.rewound:
+            return None, Past(before=before, read_in=read_in)  # The run has no stored turn.
+        since = 0
+    hidden = turn_branches.unseen(conn, tree, lineage.thread, since)
+    tip = _tip_before(conn, tree, head, new)
+    open_until = since if lineage.rewound else None
+    return since, Past(hidden, tip, None if last is None else last.seq, before, read_in, open_until)
+
+
+def _question_above(conn: Conn, tree: int, row: NodeRow) -> int | None:
+    """The number of the first version of the human message that a node answers, also if it was removed."""
+    question = nodes.question_above(conn, row.key)
+    return None if question is None else nodes.first_version(conn, tree, question)
+
+
+def _revive(conversation: ThreadedConversation, given: Sequence[BaseMessage]) -> Flow[None]:
+    """Make the answers of a list live, which may have been replaced after the checkpoint of the run."""
+    tree = yield from tree_of(conversation)
+
+    def former(conn: Conn) -> list[str]:
+        ids = [str(message.id) for message in given if message.type == "ai"]
+        rows = {id_: nodes.versions(conn, tree, id_) for id_ in ids}
+        return [id_ for id_ in ids if {row.state for row in rows[id_]} == {State.SUPERSEDED}]
+
+    for message_id in (yield from Sql(former)):
+        yield from corrections.revive(conversation, message_id)
+
+
+def _tip_before(conn: Conn, tree: int, head: trees.Head, new: Collection[str]) -> int | None:
+    """The end of the active thread before new messages, which a saver may have stored already."""
+    tip = None if head.tip is None else nodes.by_key(conn, head.tip)
+    if tip is None or tip.message not in new:
+        return None if tip is None else tip.seq
+    before = (nodes.by_seq(conn, tree, seq) for seq in range(head.next_seq - 1, 0, -1))
+    end = next((row for row in before if _is_before(row, new)), None)
+    following = end
+    while following is not None:  # A moved message has a higher number than the messages below it.
+        end = following
+        below = nodes.children(conn, tree, [(end.key, end.seq)])
+        rows = (nodes.by_key(conn, child.key) for child in reversed(below))
+        following = next((row for row in rows if _is_before(row, new)), None)
+    return None if end is None else end.seq
+
+
+def _is_before(row: NodeRow | None, new: Collection[str]) -> bool:
+    """Whether a node is live and its message is not a new message."""
+    return row is not None and row.state == State.LIVE and row.message not in new
+
+
+def _is_routed(conn: Conn, tree: int, spoken: Sequence[BaseMessage], write_value: Writer) -> bool:
+    """Whether the human message at the end of a list is stored in the place to which it was routed.
+
+    The list itself implies a place below the message before it, or within the tool exchange before it, which
+    may have grown. A list of one message implies no place: a saver stores the message below the tip. An
+    edited message has the place of the message that it replaces.
+    """
+    message, index = spoken[-1], len(spoken) - 2
+    above = {spoken[index].id if index >= 0 else None}
+    while index > 0 and isinstance(spoken[index], ToolMessage):
+        index -= 1
+        above.add(spoken[index].id)
+    rows = nodes.versions(conn, tree, str(message.id))
+    if not rows:
+        return False
+    origin = nodes.first_version(conn, tree, str(message.id))
+    if origin is not None and turn_branches.is_begun(conn, tree, origin):
+        return True
+    body = encode(message, write_value)
+    is_version = any(row.body != body for row in rows)
+    parent = _above(conn, tree, rows[0].parent)
+    is_as_listed = (None if parent is None else parent.message) in above
+    if any(row.role in ANSWERING for row in nodes.children(conn, tree, [(row.key, row.seq) for row in rows])):
+        return True
+    is_elsewhere = is_version or not is_as_listed
+    if is_elsewhere and any(stored_placements.by_key(conn, row.key) for row in rows):
+        return True
+    own_keys = {row.key for row in rows}
+    return index < 0 and any(
+        version.key not in own_keys for version in branches.versions(conn, tree, rows[0])
+    )
+
+
+def _is_removed(conn: Conn, tree: int, message: str) -> bool:
+    """Whether a message was stored and all its versions were removed; a person may say it again."""
+    places = nodes.places(conn, tree, message)
+    return bool(places) and all(place.state in nodes.HIDDEN for place in places)
+
+
+def _above(conn: Conn, tree: int, seq: int | None) -> NodeRow | None:
+    """The node with a number, or the nearest node above it that is not a system message."""
+    row = None if seq is None else nodes.by_seq(conn, tree, seq)
+    while row is not None and row.role == "system":
+        row = None if row.parent is None else nodes.by_seq(conn, tree, row.parent)
+    return row
+
+
+def _is_moved(conn: Conn, tree: int, message: str) -> bool:
+    row = nodes.by_message(conn, tree, message)
+    placement = None if row is None else stored_placements.by_key(conn, row.key)
+    return placement is not None and placement.is_move
+
+
+def _shows(conn: Conn, tree: int, before: Sequence[BaseMessage], path: Sequence[str]) -> bool:
+    """Whether a list is the thread of its last human message and contains no message of another thread.
+
+    A list that a program has trimmed or summarised still is its thread. A list that lacks a message above a
+    moved message, and a list of the new human messages alone, are not.
+    """
+    if all(isinstance(message, HumanMessage) for message in before):
+        return [message.id for message in before] == path[:-1]
+    if (before[-1].id if before else None) != (path[-2] if len(path) > 1 else None):
+        return False
+    above = dict(zip(path, ["", *path[:-1]], strict=True))
+    own_ids = [str(message.id) for message in before if message.id in above]
+    for above_id, id_ in pairwise(["", *own_ids]):
+        if above[id_] != above_id and _is_moved(conn, tree, id_):
+            return False
+    thread_ids = set(path)
+    foreign = [str(message.id) for message in before if message.id not in thread_ids]
+    return not any(row.state != State.ASIDE for id_ in foreign for row in nodes.versions(conn, tree, id_))

@@ -1,0 +1,59 @@
+"""Registry: what each capability with tables of its own does when messages are removed or checked.
+
+Erasing, forgetting and verification are written for the tree and what is derived from it. A capability that
+stores other rows defines an `Upkeep` as the `UPKEEP` of a module, and `MODULES` names the module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import cache
+from importlib import import_module
+
+from langchain_threadmem.storage.statements import Conn
+
+MODULES = (
+    "langchain_threadmem.langgraph.checkpoints.upkeep",
+    "langchain_threadmem.langgraph.items.upkeep",
+)
+"""The modules with the upkeep of a capability."""
+
+
+class Upkeep:
+    """The removal and the checks of the rows of a capability; each method does nothing by default."""
+
+    def redact(self, conn: Conn, tree: int, texts: Collection[str]) -> None:
+        """Remove the texts of deleted messages from the rows of a conversation.
+
+        Args:
+            conn: A write transaction that has locked the tree.
+            tree: The tree of the conversation.
+            texts: The texts.
+        """
+
+    def delete_before(self, conn: Conn, tree: int, before: float) -> None:
+        """Delete the rows of a conversation that were written before a time, in seconds since 1970."""
+
+    def prune(self, conn: Conn, owner: str) -> dict[str, int]:
+        """Delete rows of an owner that nothing needs; returns the number of rows by table."""
+        return {}
+
+    def subjects(self, conn: Conn, owner: str) -> list[tuple[int, str]]:
+        """The trees that have rows to check, each with the subject of its problems."""
+        return []
+
+    def problems(self, conn: Conn, tree: int) -> list[str]:
+        """The problems of the rows of a conversation, one sentence each."""
+        return []
+
+
+@cache
+def registered() -> tuple[Upkeep, ...]:
+    """The upkeep of each capability."""
+    return tuple(import_module(name).UPKEEP for name in MODULES)
+
+
+def redact(conn: Conn, tree: int, texts: Collection[str]) -> None:
+    """`Upkeep.redact` of each capability."""
+    for upkeep in registered():
+        upkeep.redact(conn, tree, texts)

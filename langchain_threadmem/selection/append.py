@@ -1,0 +1,290 @@
+"""The verbs `append` and `extend`."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from datetime import datetime
+from itertools import pairwise
+from typing import NamedTuple
+
+from langchain_core.messages import BaseMessage, ToolMessage
+
+from langchain_threadmem.engine import telemetry
+from langchain_threadmem.engine.flow import Flow, Sql
+from langchain_threadmem.errors import InputError
+from langchain_threadmem.index.embed import embed_soon
+from langchain_threadmem.index.latest_vectors import NewVectors, stored_now
+from langchain_threadmem.messages.codec import decode_stored, encode, is_same_answer
+from langchain_threadmem.messages.convert import MessageInput, messages_of
+from langchain_threadmem.messages.ids import own_id
+from langchain_threadmem.messages.prompt import newest_human
+from langchain_threadmem.messages.roles import ANSWERING, OPENING, TYPES
+from langchain_threadmem.messages.tool_pairs import call_ids
+from langchain_threadmem.messages.typed_json import Writer
+from langchain_threadmem.selection.moves import heal
+from langchain_threadmem.selection.moves.heal import Move
+from langchain_threadmem.selection.run_selector import ThreadedConversation, parent_if_emptied, select
+from langchain_threadmem.selection.tree_view import add_written, turns
+from langchain_threadmem.storage.schema import State
+from langchain_threadmem.storage.statements import Conn
+from langchain_threadmem.tree import nodes, trees
+from langchain_threadmem.tree.append import TIP, Append, Draft, Parent, Written, is_below
+from langchain_threadmem.tree.conversation import created_tree_of, tree_of
+from langchain_threadmem.tree.node import ConversationNode
+from langchain_threadmem.tree.rows import drafts_of
+from langchain_threadmem.tree.trees import TreeEpoch
+
+log = logging.getLogger(__package__)
+
+
+@telemetry.observed("create_memory", telemetry.of_conversation, telemetry.nodes)
+def append(
+    conversation: ThreadedConversation, human: MessageInput, *answers: MessageInput
+) -> Flow[list[ConversationNode]]:
+    """Store one turn below the parent that the selector chooses."""
+    messages = messages_of(human)
+    for answer in answers:
+        messages += messages_of(answer, "ai")
+    starts_turn = not messages or messages[0].type == "human"
+    called = _NOWHERE if starts_turn else (yield from _called(conversation, messages))
+    check_turn(messages, called.calls)
+    drafts = drafts_of(messages, other=conversation.runtime.parts.write)
+    if called.parent is not TIP:
+        return (yield from _write(conversation, drafts, called.parent, called.read_in))
+    return (yield from _write_turn(conversation, drafts))
+
+
+def _write_turn(conversation: ThreadedConversation, drafts: Sequence[Draft]) -> Flow[list[ConversationNode]]:
+    """Write a turn below the parent that the selector chooses.
+
+    A stored message keeps its place, and a turn without a human message continues the tip.
+    """
+    if drafts and drafts[0].role == "human" and not conversation.is_linear:
+        first, stored = drafts[0], None
+        if first.given:
+            tree = yield from tree_of(conversation)
+            stored = yield from Sql(lambda conn: nodes.by_message(conn, tree, first.id))
+        if stored is None:
+            return (yield from _write_selected(conversation, drafts, first.message))
+    return (yield from _write(conversation, drafts))
+
+
+@telemetry.observed("create_memory", telemetry.of_conversation, telemetry.nodes)
+def extend(
+    conversation: ThreadedConversation,
+    given: Iterable[MessageInput],
+    timestamps: Iterable[datetime] | None = None,
+    selects: bool = False,
+) -> Flow[list[ConversationNode]]:
+    """Store messages as one chain below the tip, or each turn below the parent that the selector chooses."""
+    check_several("extend", given)
+    if not isinstance(timestamps, Iterable | None) or isinstance(timestamps, str):
+        raise InputError(f"timestamps is a list of datetimes, one for each message, not {timestamps!r:.200}")
+    messages = [message for item in given for message in messages_of(item)]
+    times = None if timestamps is None else list(timestamps)
+    if times is not None and len(times) != len(messages):
+        raise InputError(
+            f"{len(messages)} messages and {len(times)} timestamps; pass one timestamp for each message"
+        )
+    drafts = drafts_of(messages, times, conversation.runtime.parts.write)
+    if not selects or conversation.is_linear:
+        return (yield from _write(conversation, drafts))
+    starts = [at for at, draft in enumerate(drafts) if draft.role == "human"]
+    written = []
+    for first, end in pairwise([0, *starts, len(drafts)]):
+        written += yield from _write_turn(conversation, drafts[first:end])
+    return written
+
+
+def check_several(method: str, given: object) -> None:
+    """Check that an argument is several messages, and not one."""
+    if not isinstance(given, Iterable) or isinstance(given, str | Mapping | BaseMessage) or _is_pair(given):
+        raise InputError(f"{method}() takes a list of messages, not {given!r:.200}; pass [message]")
+
+
+def _is_pair(given: Iterable[object]) -> bool:
+    """Whether the argument is a single message, written as a pair of role and text."""
+    return isinstance(given, tuple) and len(given) == 2 and given[0] in TYPES and isinstance(given[1], str)
+
+
+@telemetry.observed("create_memory", telemetry.of_conversation, telemetry.written)
+def begin(conversation: ThreadedConversation, message: BaseMessage) -> Flow[ConversationNode]:
+    """Store a message as the root of a new thread."""
+    drafts = drafts_of(messages_of(message), other=conversation.runtime.parts.write)
+    return (yield from _write(conversation, drafts, None))[0]
+
+
+def _write_selected(
+    conversation: ThreadedConversation, drafts: Sequence[Draft], message: BaseMessage
+) -> Flow[list[ConversationNode]]:
+    """Write the messages of a turn below the parent that the selector chooses for its human message."""
+    selected = yield from select(conversation, message)
+    return (
+        yield from _write(
+            conversation,
+            selected.explains(drafts),
+            selected.parent,
+            selected.chosen_in,
+            selected.moves,
+            selected.vectors,
+        )
+    )
+
+
+def _write(
+    conversation: ThreadedConversation,
+    drafts: Sequence[Draft],
+    parent: Parent = TIP,
+    chosen_in: TreeEpoch | None = None,
+    moves: Sequence[Move] = (),
+    vectors: NewVectors | None = None,
+) -> Flow[list[ConversationNode]]:
+    if not drafts:
+        return []
+    # The drafts are encoded already, so a message that cannot be stored creates no tree.
+    tree = conversation.tree or (yield from created_tree_of(conversation))
+    write = Append(tree, drafts, parent, chosen_in=chosen_in, otherwise=parent_if_emptied(conversation))
+
+    def move_and_write(conn: Conn) -> Written:
+        heal.move(conn, tree, moves, chosen_in)
+        if vectors is not None:
+            vectors.store(conn)
+        return write(conn)
+
+    # Several queued appends without moves and vectors become one write (`storage.group_commit`).
+    written = yield from Sql(move_and_write if moves or vectors else write, write=True)
+    stored_now(conversation.runtime, vectors)
+    if not moves:
+        add_written(conversation.runtime, tree, written.nodes)
+    embed_soon(conversation.runtime, (tree,))
+    for draft, node in zip(drafts, written.nodes, strict=True):
+        if draft.given and draft.role in ANSWERING and node.message.id != draft.id:
+            warn_of_reuse(draft.id, node.message.id)
+    return written.nodes
+
+
+def warn_of_reuse(reused: str, own: str | None) -> None:
+    """Log that an answer has an id of its own."""
+    log.warning(
+        "message id %r is that of an answer to another question; this answer has the id %r", reused, own
+    )
+
+
+def with_own_ids(conversation: ThreadedConversation, messages: list[BaseMessage]) -> Flow[list[BaseMessage]]:
+    """A list in which answers to its newest question that reuse an id have ids of their own.
+
+    A cache of answers (`set_llm_cache`) returns the same message, with its id, for equal prompts. In a tree
+    two questions may have equal prompts, and a message id has one live place.
+    """
+    newest = newest_human(messages)
+    if newest is None or newest == len(messages) - 1:
+        return messages
+    tree, write_value = (yield from tree_of(conversation)), conversation.runtime.parts.keep
+    own, new = yield from Sql(lambda conn: _owned(conn, tree, messages[newest:], write_value))
+    for reused, id_ in new:
+        warn_of_reuse(reused, id_)
+    return [*messages[:newest], *own]
+
+
+def _owned(
+    conn: Conn, tree: int, turn: Sequence[BaseMessage], write_value: Writer
+) -> tuple[list[BaseMessage], list[tuple[str, str]]]:
+    """A turn with its own ids, and the reused and own ids of the answers that are not stored yet.
+
+    The question of the turn must be stored: another one may be a stored question with a new id, as from a
+    client that sends its whole history. An answer after another answer is no answer to the question.
+    """
+    owned, new = list(turn), list[tuple[str, str]]()
+    question = nodes.by_message(conn, tree, str(turn[0].id))
+    if question is None:
+        return owned, new
+    for n, message in enumerate(turn[1:], 1):
+        rows = nodes.versions(conn, tree, str(message.id))
+        body = encode(message, write_value) if rows and message.type in ANSWERING else ""
+        if not any(is_same_answer(row.body, body) for row in rows):
+            continue
+        if any(is_below(conn, tree, row, question) for row in rows):
+            continue
+        own = own_id(str(message.id), question.message)
+        if nodes.by_message(conn, tree, own) is None:
+            answers = nodes.answers(conn, tree, question.key, question.seq) if n == 1 else []
+            if any(answer.state == State.LIVE for answer in answers):
+                continue
+            if n > 1 and not isinstance(turn[n - 1], ToolMessage):
+                continue
+            new.append((str(message.id), own))
+        owned[n] = message.model_copy(update={"id": own})
+    return owned, new
+
+
+class _Called(NamedTuple):
+    """The calls that messages without a human message answer.
+
+    Attributes:
+        calls: Ids of stored tool calls.
+        parent: The node below which the messages belong.
+        read_in: The epoch in which the parent was read.
+    """
+
+    calls: Set[str | None] = frozenset()
+    parent: Parent = TIP
+    read_in: TreeEpoch | None = None
+
+
+_NOWHERE = _Called()
+
+
+def _called(conversation: ThreadedConversation, messages: Sequence[BaseMessage]) -> Flow[_Called]:
+    """The stored calls of the results among messages.
+
+    In a linear conversation all messages are one chain. Otherwise the first result belongs to its call, which
+    may be in another thread: a question may have been asked while the tool was at work.
+    """
+    if not any(isinstance(message, ToolMessage) for message in messages):
+        return _NOWHERE
+    tree = yield from tree_of(conversation)
+    if not conversation.is_linear and isinstance(messages[0], ToolMessage):
+        index = yield from turns(conversation.runtime, tree, newest=1)
+        if messages[0].tool_call_id not in index.exchanges:
+            index = yield from turns(conversation.runtime, tree)
+        exchange = index.exchanges.get(messages[0].tool_call_id)
+        if exchange is not None:
+            return _Called(exchange.calls, exchange.end, (tree, index.epoch))
+
+    def ai_messages(conn: Conn) -> list[tuple[str, str, str]]:
+        tip = trees.head(conn, tree).tip
+        rows = [] if tip is None else nodes.thread_messages(conn, tip)
+        return [row[:3] for row in rows if row[2] == "ai"]
+
+    answers = decode_stored((yield from Sql(ai_messages)))
+    return _Called({id_ for answer in answers for id_ in call_ids(answer)})
+
+
+def check_turn(messages: Sequence[BaseMessage], open_calls: Collection[str | None] = ()) -> None:
+    """Refuse messages that are not one turn: a human message and the AI and tool messages that answer it.
+
+    Args:
+        messages: A turn, or the end of a turn whose beginning is stored.
+        open_calls: Ids of the stored tool calls.
+
+    Raises:
+        InputError: A message does not belong to the turn; the error names its position.
+    """
+    if not messages:
+        raise InputError("append() needs a message; pass a human message and its answers")
+    calls = set(open_calls)
+    for position, message in enumerate(messages):
+        kind = message.type
+        if position and kind in OPENING:
+            raise InputError(
+                f"append() takes one turn, but message {position} is another {kind} message "
+                f"({message.content!r:.60}); call append() for each turn, or extend() for all of them"
+            )
+        if kind == "ai":
+            calls |= call_ids(message)
+        elif isinstance(message, ToolMessage) and message.tool_call_id not in calls:
+            raise InputError(
+                f"message {position} is the result of tool call {message.tool_call_id!r}, "
+                f"but no earlier message of the turn makes this call; the calls are {sorted(map(str, calls))}"
+            )

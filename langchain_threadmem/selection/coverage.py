@@ -1,0 +1,355 @@
+"""Coverage: what a model is shown of other threads because the question may continue it.
+
+A selector is sometimes wrong, and then the turn that the message continues is in another thread. So a model
+is also shown the runners-up: the next likeliest turns, until the turns that are shown have a given share of
+the probability. They are quoted in a block right before the question (`prompts.quotations`), and not merged
+into the thread, since providers bill the beginning of a prompt that they have seen before at about a tenth.
+
+A block that was shown once stays in the later prompts of its thread, where it was: then these prompts begin
+as the earlier prompt did. A later block quotes nothing again. No block is stored. It follows from the stored
+probabilities of its question and from the messages that it quotes, so it leaves when these are forgotten,
+and a change of the tree cannot leave an old one behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+
+from langchain_threadmem.common.inputs import is_share, is_whole
+from langchain_threadmem.common.ranges import Range, within
+from langchain_threadmem.engine.flow import Flow, Sql
+from langchain_threadmem.engine.runtime import TreeCache
+from langchain_threadmem.errors import InputError
+from langchain_threadmem.messages.codec import clone, text_of
+from langchain_threadmem.messages.prompt import as_prompt, newest_human
+from langchain_threadmem.messages.quoting import HIT_TOKENS, HITS, QUOTED, is_block
+from langchain_threadmem.messages.roles import is_answer
+from langchain_threadmem.messages.tokens import count_text
+from langchain_threadmem.recall.quoting import Recalled
+from langchain_threadmem.selection.prompts import runners_up
+from langchain_threadmem.selection.prompts.quotations import Turn, block, place_of
+from langchain_threadmem.selection.prompts.runners_up import Candidates, Path
+from langchain_threadmem.selection.run_selector import ThreadedConversation
+from langchain_threadmem.storage.statements import Conn
+from langchain_threadmem.tree import nodes, read
+from langchain_threadmem.tree.conversation import tree_of
+from langchain_threadmem.tree.node import Chances
+from langchain_threadmem.tree.nodes import NodeRow
+from langchain_threadmem.tree.rows import nodes_of
+
+FLOOR = 60
+"""The number of tokens of a conversation below which a question is shown all of it. On `threads_dev` 100
+tokens cost 2 % more of the price of the whole history, 300 tokens 12 %, and neither covers more."""
+FIRST_NODES: Final = 64
+"""The number of the first nodes of a conversation that are read to compare it with `FLOOR`."""
+SHARE, LEAST_TOKENS = 0.5, 500
+"""The maximum size of a block: this share of the thread before its question, and at least these tokens."""
+SHARE_RECALLED, LEAST_RECALLED = 0.1, 150
+"""The maximum size of all that was recalled for a thread: a share of it, and at least these tokens."""
+_ROUNDING: Final = 1e-9
+"""The rounding error of a sum of probabilities."""
+_LETTERS: Final = 4
+"""The number of characters of a thread that count as a token."""
+
+
+class RecalledBefore(TreeCache[list[Recalled]]):
+    """What the blocks of questions quote of recalled messages, by tree and id of the question.
+
+    A later prompt of the thread quotes it again where it was, while this process runs: providers cache a
+    prompt for minutes. Nothing is kept when messages are removed.
+    """
+
+    def drop(self, removed: Mapping[int, Collection[int]]) -> None:
+        self.values.clear()
+
+
+class _Read(NamedTuple):
+    """What the blocks of a thread are made of.
+
+    Attributes:
+        path: The thread.
+        turns: The rows of the turns that may be quoted, by the number of their end.
+        first: The turns of a small conversation, by the number of their human message.
+        small: Number of the last node before which the conversation is small.
+        unseen: For questions in a small conversation: the ranges of numbers that their runs do not see.
+    """
+
+    path: Path
+    turns: Mapping[int, Sequence[NodeRow]]
+    first: Mapping[int, Sequence[NodeRow]]
+    small: int
+    unseen: Mapping[str, Sequence[Range]]
+
+
+_NOTHING = _Read(Path({}, {}), {}, {}, 0, {})
+
+
+def messages(conversation: ThreadedConversation) -> Flow[list[BaseMessage]]:
+    """The messages of the active thread for a model, as `tree.read.messages`, with blocks."""
+    return (yield from prompt(conversation, (yield from read.messages(conversation))))
+
+
+def prompt(
+    conversation: ThreadedConversation, thread: Sequence[BaseMessage], hits: Sequence[Recalled] = ()
+) -> Flow[list[BaseMessage]]:
+    """The result of `covered` as a list that every provider accepts; unchanged if it ends with an answer."""
+    view = yield from covered(conversation, thread, hits)
+    if not view or is_answer(view[-1]):
+        return view
+    if any(map(_response_of, view)):
+        view = yield from _with_own_chains(conversation, view)
+    return as_prompt(view)
+
+
+def _response_of(message: BaseMessage) -> str:
+    """The id of a stored response of OpenAI whose chain `use_previous_response_id` continues."""
+    id_ = message.response_metadata.get("id") if isinstance(message, AIMessage) else None
+    return id_ if isinstance(id_, str) and id_.startswith("resp_") else ""
+
+
+def _with_own_chains(
+    conversation: ThreadedConversation, view: Sequence[BaseMessage]
+) -> Flow[list[BaseMessage]]:
+    """The messages of a prompt; the answers of moved turns without the ids of their responses.
+
+    The server continues the chain of the last response, which for a moved turn is that of its former thread.
+    Without the id, the client continues the chain before this turn, and sends the turn itself.
+    """
+    tree = yield from tree_of(conversation)
+    newest = next(str(m.id) for m in reversed(view) if isinstance(m, HumanMessage) and not is_block(m))
+
+    def read_moved(conn: Conn) -> set[str]:
+        row = nodes.by_message(conn, tree, newest)
+        return set() if row is None else runners_up.moved(conn, row.key)
+
+    moved = yield from Sql(read_moved)
+    own: list[BaseMessage] = []
+    is_moved = False
+    for message in view:
+        if isinstance(message, HumanMessage) and not is_block(message):
+            is_moved = message.id in moved
+        if is_moved and _response_of(message):
+            metadata = {key: value for key, value in message.response_metadata.items() if key != "id"}
+            message = clone(message, response_metadata=metadata)
+        own.append(message)
+    return own
+
+
+def covered(
+    conversation: ThreadedConversation, thread: Sequence[BaseMessage], hits: Sequence[Recalled] = ()
+) -> Flow[list[BaseMessage]]:
+    """The messages of a thread, and before each question what was quoted for it.
+
+    Args:
+        conversation: The conversation, with its options `cover` and `cover_tokens`.
+        thread: The messages of the thread through its window, to the turn that is being answered. Blocks in
+            it are replaced.
+        hits: What was recalled for the turn that is being answered.
+
+    Returns:
+        A list of the same messages and of blocks; the thread itself if it ends with an answer.
+
+    Cost: three statements, about 0.2 ms; five more, about 0.5 ms together, if a question of the thread had an
+    uncertain place.
+    """
+    thread = [message for message in thread if not is_block(message)]
+    newest = newest_human(thread)
+    if newest is None or is_answer(thread[-1]):
+        return thread
+    found = _NOTHING if not conversation.cover else (yield from _read(conversation, thread))
+    tree, before = (yield from tree_of(conversation)), conversation.runtime.get(RecalledBefore).values
+    blocks = _Blocks(conversation, found, {message.id for message in thread})
+    view: list[BaseMessage] = []
+    length = 0
+    for place, message in enumerate(thread):
+        if isinstance(message, HumanMessage):
+            key = tree, str(message.id)
+            recalled = hits if place == newest else before.get(key) or ()
+            quoted = blocks.before(message, length, recalled)
+            if place == newest and hits:
+                before.put(key, list(hits))
+            view += quoted
+        view.append(message)
+        length += len(text_of(message))
+    return view
+
+
+def quoted_ids(messages: Iterable[BaseMessage], *, whole: bool = False) -> set[str | None]:
+    """The ids of the messages of a prompt, and of those that its blocks quote.
+
+    Args:
+        messages: The prompt.
+        whole: Whether to omit the messages that are quoted in part.
+    """
+    ids: set[str | None] = set()
+    for message in messages:
+        ids.add(message.id)
+        if is_block(message):
+            quoted = message.additional_kwargs.get(QUOTED, {})
+            ids |= {id_ for id_, is_whole in quoted.items() if is_whole or not whole}
+    return ids
+
+
+def quoted_places(messages: Iterable[BaseMessage]) -> list[list[Any]]:
+    """The places of the recalled messages and summaries that the blocks of a prompt quote."""
+    return [place for message in messages if is_block(message) for place in message.additional_kwargs[HITS]]
+
+
+class _Blocks:
+    """The blocks of a prompt, which are made in the order of their questions: none quotes anything twice.
+
+    Args:
+        conversation: The conversation, with its options `cover` and `cover_tokens`.
+        found: The candidates, and the turns that may be quoted.
+        shown: The ids of the messages of the thread that the prompt contains.
+    """
+
+    def __init__(self, conversation: ThreadedConversation, found: _Read, shown: set[str | None]) -> None:
+        self._conversation, self._found = conversation, found
+        self._shown = shown
+        self._places: list[list[Any]] = []
+        self._recalled = 0
+        self._numbers = {number for number, id_ in found.path.messages.items() if id_ in shown}
+
+    def before(self, question: BaseMessage, length: int, hits: Sequence[Recalled]) -> Sequence[BaseMessage]:
+        """The block of a question, if there is anything to quote.
+
+        Args:
+            question: The question.
+            length: The number of characters of the thread before it.
+            hits: What was recalled for it.
+        """
+        most = self._conversation.cover_tokens
+        if most is None:
+            most = max(LEAST_TOKENS, int(SHARE * length / _LETTERS))
+        candidates = self._found.path.candidates.get(str(question.id))
+        is_small = candidates is not None and candidates.number <= self._found.small
+        rows = [] if candidates is None else list(self._turns(str(question.id), candidates, is_small))
+        other = self._conversation.runtime.parts.read
+        turns = (Turn(nodes_of(turn, other), chance) for turn, chance in rows)
+        left = max(LEAST_RECALLED, int(SHARE_RECALLED * length / _LETTERS)) - self._recalled
+        new = [hit for hit in hits if place_of(hit) not in self._places]
+        name = self._conversation.name
+        quoted = block(question, turns, new, None if is_small else most, name, left)
+        if quoted is None:
+            return ()
+        places = quoted.additional_kwargs[HITS]
+        self._places += places
+        self._recalled += quoted.additional_kwargs[HIT_TOKENS]
+        ids = set(quoted.additional_kwargs[QUOTED])
+        self._shown |= ids
+        self._numbers.update(row.seq for turn, _ in rows for row in turn if row.message in ids)
+        return [quoted]
+
+    def _turns(
+        self, question_id: str, candidates: Candidates, is_small: bool
+    ) -> Iterator[tuple[Sequence[NodeRow], float | None]]:
+        """The rows of the turns to quote, the likeliest first, and their probabilities."""
+        if is_small:
+            found = _before(self._found, question_id, candidates)
+        else:
+            missing = _missing(candidates.chances, self._numbers, self._conversation.cover or 0.0)
+            found = [(self._found.turns.get(number, ()), chance) for number, chance in missing]
+        shown = set(self._shown)
+        for turn, chance in found:
+            ids = {row.message for row in turn}
+            # A question that is shown already is not quoted again with another answer.
+            if ids and shown.isdisjoint(ids):
+                shown |= ids
+                yield turn, chance
+
+
+def _missing(chances: Chances, shown: Collection[int], share: float) -> list[tuple[int, float]]:
+    """The candidates that are missing for a share of the probability, the likeliest first.
+
+    Example:
+        >>> _missing(((4, 0.5), (2, 0.4), (None, 0.06), (6, 0.04)), {4}, 0.95)
+        [(2, 0.4)]
+    """
+    hidden = [(number, chance) for number, chance in chances if number is not None and number not in shown]
+    left = sum(chance for _, chance in hidden)
+    found = []
+    for number, chance in hidden:
+        if left <= 1.0 - share + _ROUNDING:
+            break
+        left -= chance
+        found.append((number, chance))
+    return found
+
+
+def _before(
+    found: _Read, question_id: str, candidates: Candidates
+) -> list[tuple[Sequence[NodeRow], float | None]]:
+    """All turns of a small conversation before a question, and their probabilities."""
+    chances, unseen = dict(candidates.chances), found.unseen.get(question_id, ())
+    own = found.path.messages  # What a window has removed of the thread is not shown.
+    turns: list[tuple[Sequence[NodeRow], float | None]] = []
+    for number, rows in found.first.items():
+        if number < candidates.number and number not in own and not within(unseen, number):
+            before = [row for row in rows if row.seq < candidates.number]
+            turns.append((before, chances.get(before[-1].seq)))
+    return turns
+
+
+def _read(conversation: ThreadedConversation, thread: Sequence[BaseMessage]) -> Flow[_Read]:
+    """Read what the blocks of a thread are made of."""
+    tree, cover = (yield from tree_of(conversation)), conversation.cover or 0.0
+    questions = [str(message.id) for message in thread if isinstance(message, HumanMessage)]
+    shown = {message.id for message in thread}
+    most = conversation.cover_tokens
+    floor = FLOOR if most is None else min(FLOOR, most)
+
+    def find(conn: Conn) -> _Read:
+        row = nodes.by_message(conn, tree, questions[-1])
+        if row is None:
+            return _NOTHING
+        path = runners_up.path(conn, row.key)
+        asked = {id_: path.candidates[id_] for id_ in questions if id_ in path.candidates}
+        if not asked:
+            return _NOTHING
+        small, first = 0, dict[int, list[NodeRow]]()
+        if min(candidates.number for candidates in asked.values()) <= FIRST_NODES:
+            rows, first = runners_up.first_turns(conn, tree, FIRST_NODES)
+            small = _small(rows, floor)
+        own = {number for number, id_ in path.messages.items() if id_ in shown}
+        ends: set[int] = set()
+        unseen = {}
+        for id_, candidates in asked.items():
+            if candidates.number <= small:
+                unseen[id_] = runners_up.unseen_at(conn, tree, candidates.number)
+            else:
+                ends |= {number for number, _ in _missing(candidates.chances, own, cover)}
+        return _Read(path, runners_up.turns(conn, tree, ends) if ends else {}, first, small, unseen)
+
+    return (yield from Sql(find))
+
+
+def _small(rows: Sequence[NodeRow], floor: int) -> int:
+    """The number of the first node before which a conversation has more than `floor` tokens, less one."""
+    tokens = 0
+    for node in nodes_of(rows):
+        if node.message.type != "system":
+            tokens += count_text(text_of(node.message))
+        if tokens > floor:
+            return node.id
+    return rows[-1].seq + 1 if rows and len(rows) < FIRST_NODES else (rows[-1].seq if rows else 0)
+
+
+def check_cover(cover: float | None, tokens: int | None) -> None:
+    """Refuse values of the options `cover` and `cover_tokens` that are out of range.
+
+    Raises:
+        InputError: `cover` is not from 0 to 1, or `tokens` is not a number of tokens.
+    """
+    if cover is not None and not is_share(cover):
+        raise InputError(
+            f"cover={cover!r} is not a share; pass a number from 0 to 1, or None to show the thread alone"
+        )
+    if tokens is not None and not is_whole(tokens, 0):
+        raise InputError(
+            f"cover_tokens={tokens!r} is not a number of tokens; pass an integer of at least 0, or None for "
+            "a share of the thread"
+        )

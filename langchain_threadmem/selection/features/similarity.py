@@ -1,0 +1,166 @@
+"""Similarity features: embeddings of the message compared with embeddings of turns and threads.
+
+The functions fill columns of `table.FEATURES`, one number for each candidate.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from langchain_threadmem.errors import InputError
+from langchain_threadmem.selection.features.learned_words import Floats
+from langchain_threadmem.selection.features.structure import LEAST, Paths, Table, Tree, along, best_after
+from langchain_threadmem.selection.features.words import best_before, children, fitted
+from langchain_threadmem.selection.turn_ends import TurnEnd
+
+CALIBRATION_TURNS = 32
+"""The number of latest turns from which the mean similarity is estimated."""
+PRIOR_PAIRS = 8.0
+"""The weight of the prior of the mean similarity, as a number of pairs of texts."""
+CACHED_FITS = 16_384
+"""The number of cached fits of a message to the turn before it."""
+STRANGE = 2.0
+"""The similarity, in standard deviations, above which two texts are near."""
+
+
+@dataclass(frozen=True, eq=False)
+class Compatibility:
+    """Matrices learned on the vectors of one embedding model: how well messages follow turns.
+
+    A turn of human message `h` and answer `a` is followed well by a message `m` where
+    `a @ answer @ m + h @ human @ m` is high.
+
+    Attributes:
+        answer: (dimensions, dimensions)
+        human: (dimensions, dimensions)
+        thread: (dimensions, dimensions) `(a + h) @ thread @ m` measures whether the message belongs to the
+            thread of the turn.
+        opener: (dimensions,) weights of a message as the first of a thread.
+        closing: (2, dimensions) weights of an answer, and of a human message, as the last of a thread.
+        centers: (clusters, dimensions) cluster centres of the training messages.
+    """
+
+    answer: Floats
+    human: Floats
+    thread: Floats
+    opener: Floats
+    closing: Floats
+    centers: Floats
+
+    def fits(
+        self,
+        cache: dict[tuple[str, str], float],
+        turn_ends: Sequence[TurnEnd],
+        humans: Floats,
+        answers: Floats,
+        paths: Paths,
+    ) -> Floats:
+        """The fit of the turns `paths.below` to the turns `paths.above`.
+
+        Args:
+            cache: Results of earlier calls, by the text of the answer and of the next message.
+            turn_ends: All turns.
+            humans: Vectors of their human messages.
+            answers: Vectors of their answers.
+            paths: The ends of the threads of the candidates.
+        """
+        above, below = paths.above.tolist(), paths.below.tolist()
+        texts = [(turn.answer_with_calls if turn.calls else turn.answer, turn.human) for turn in turn_ends]
+        pairs = [(texts[before][0], texts[after][1]) for before, after in zip(above, below, strict=True)]
+        fits = [cache.get(pair) for pair in pairs]
+        for place, fit in enumerate(fits):
+            if fit is None:
+                before = above[place]
+                key = answers[before] @ self.answer + humans[before] @ self.human
+                fits[place] = cache[pairs[place]] = float(key @ humans[below[place]])
+        if len(cache) > CACHED_FITS:
+            cache.clear()
+        return np.array(fits, np.float32)
+
+
+def similarities(humans: Floats, answers: Floats, vector: Floats) -> tuple[Table, Table, Table]:
+    """The message's cosine with the nearer text of each turn, then its cosines with the human messages and
+    with the answers, standardized by the similarities in the conversation.
+    """
+    to_human, to_answer = humans @ vector, answers @ vector
+    late_humans, late_answers = humans[-CALIBRATION_TURNS:], answers[-CALIBRATION_TURNS:]
+    among, across = late_humans @ late_humans.T, late_answers @ late_humans.T
+    own, own_pairs = among.diagonal(), across.diagonal()  # Own pairs are nearer than others.
+    pairs = to_human, to_answer, among, across
+    total = sum(float(part.sum()) for part in pairs) - float(own.sum() + own_pairs.sum())
+    squares = sum(float(np.vdot(part, part)) for part in pairs)
+    squares -= float(own @ own + own_pairs @ own_pairs)
+    count = 2 * (len(to_human) + len(own) * (len(own) - 1))
+    if not math.isfinite(total):
+        raise InputError("a vector of an earlier turn is not finite; embed the turn again, or pass no vector")
+    # The prior: unrelated texts are about twice as far apart as a message and its answer.
+    apart = max(1.0 - float(own_pairs.sum()) / len(own_pairs), (1.0 - total / count) / 4, 1e-6)
+    weight = count + PRIOR_PAIRS
+    usual = (total + PRIOR_PAIRS * (1.0 - 2.0 * apart)) / weight
+    around = max(squares - 2.0 * usual * total + count * usual**2, 0.0)
+    spread = math.sqrt((around + PRIOR_PAIRS * (0.4 * apart) ** 2) / weight)
+    both = np.array([to_human, to_answer], float)
+    to_human, to_answer = (both - usual) / spread
+    return both.max(0), to_human, to_answer
+
+
+def by_meaning(to_human: Table, to_answer: Table, tree: Tree, paths: Paths) -> dict[str, Table | Floats]:
+    """The similarity of the message to the turn, to its ancestors and to the turns that continue it."""
+    nearest, both = np.maximum(to_human, to_answer), (to_human + to_answer) / 2
+    inside, positions, path = paths.inside, paths.last, paths.turns
+    return {
+        "answer": to_answer[positions],
+        "human": to_human[positions],
+        "nearest": nearest[positions],
+        "thread": (both[path] * paths.weight).sum(1),
+        "thread_best": np.where(inside, nearest[path], LEAST).max(1),
+        "thread_human": best_before(to_human[path], inside),
+        "opening": to_human[tree.openings[positions]],
+        "soft_thread": along(both, tree.tracks)[positions],
+        "sibling": best_after(to_human, tree.previous)[positions],
+    }
+
+
+def by_learning(
+    learned: Compatibility,
+    cache: dict[tuple[str, str], float],
+    cosines: Table,
+    turn_ends: Sequence[TurnEnd],
+    humans: Floats,
+    answers: Floats,
+    vector: Floats,
+    tree: Tree,
+    paths: Paths,
+) -> dict[str, Table | Floats]:
+    """Features of vectors of the local model, by learned matrices and by plain cosines."""
+    positions, inside, path, weight = paths.last, paths.inside, paths.turns, paths.weight
+    near = cosines[path]
+    topic = learned.thread @ vector
+    belongs = answers @ topic + humans @ topic
+    follows = (answers @ (learned.answer @ vector) + humans @ (learned.human @ vector))[path]
+    own, best = fitted(len(humans), paths, learned.fits(cache, turn_ends, humans, answers, paths))
+    return {
+        "raw": near[:, 0],
+        "raw_thread": (near * weight).sum(1),
+        "raw_best": np.where(inside, near, -1.0).max(1),
+        "same": (belongs[path] * weight).sum(1),
+        "soft_same": along(belongs, tree.tracks)[positions],
+        "compatible": follows[:, 0],
+        "compatible_before": best_before(follows, inside),
+        "own_fit": own[positions],
+        **children("child_fit", "child_lead", follows[:, 0], best[positions]),
+        "closing": answers[positions] @ learned.closing[0] + humans[positions] @ learned.closing[1],
+    }
+
+
+def by_strangeness(unshared: Table | Floats, nearest: Table | Floats) -> dict[str, Table | Floats]:
+    """The share of a message that is new to the thread, in words and in meaning.
+
+    A long message that resembles no turn opens a thread; a short message such as "yes" does not.
+    """
+    far = np.clip((STRANGE - nearest) / (2 * STRANGE), 0.0, 1.0)
+    return {"strange": unshared * far}

@@ -1,0 +1,144 @@
+"""SQL: the candidates of the human messages of a thread, and the turns that end with candidates."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
+
+from sqlalchemy import bindparam, select
+
+from langchain_threadmem.common.ranges import Range
+from langchain_threadmem.storage.schema import State, choice, node, unit
+from langchain_threadmem.storage.statements import Conn, Statement, within
+from langchain_threadmem.tree import nodes, turn_branches
+from langchain_threadmem.tree import placements as stored_placements
+from langchain_threadmem.tree.node import KEPT_BY_HAND, Chances
+from langchain_threadmem.tree.nodes import NodeRow
+
+_LONGEST_TURN = 16
+"""The number of the newest messages of a thread in which the beginning of its last turn is looked for."""
+_PATH = Statement(
+    select(*node.c["seq", "message", "state", "key"], choice.c.chances)
+    .outerjoin(choice, choice.c.key == node.c.key)
+    .where(node.c.key.between(bindparam("first"), bindparam("last")))
+    .order_by(node.c.key),
+    *("first", "last"),
+)
+_FORGOTTEN = Statement(
+    select(unit.c.key).where(within(unit.c.key, "keys"), unit.c.forgotten.is_not(None)), "keys"
+)
+
+
+class Candidates(NamedTuple):
+    """The candidates of a human message.
+
+    Attributes:
+        number: Number of the human message.
+        chances: The numbers of the turn ends and their probabilities, the likeliest first.
+    """
+
+    number: int
+    chances: Chances
+
+
+class Path(NamedTuple):
+    """A thread from its root to a node.
+
+    Attributes:
+        messages: The message ids of its nodes, by number.
+        candidates: The candidates of its human messages that have any, by message id.
+    """
+
+    messages: dict[int, str]
+    candidates: dict[str, Candidates]
+
+
+def path(conn: Conn, key: int) -> Path:
+    """The thread down to a node."""
+    messages: dict[int, str] = {}
+    candidates: dict[str, Candidates] = {}
+    for rows in conn.each(*((_PATH, range_) for range_ in nodes.spans(conn, key))):
+        for number, message, state, _, chances in rows:
+            if state == State.PURGED:
+                continue
+            messages[number] = message
+            if chances is not None and (pairs := stored_placements.chances_of(chances)):
+                candidates[message] = Candidates(number, pairs)
+    return Path(messages, candidates)
+
+
+def moved(conn: Conn, key: int) -> set[str]:
+    """The message ids of the human messages of a thread that were moved, or that a person has kept in place.
+
+    Such a message has other candidates than when its answer was asked for, or none.
+    """
+    rows = [
+        row for rows in conn.each(*((_PATH, range_) for range_ in nodes.spans(conn, key))) for row in rows
+    ]
+    keys = [key for _, _, _, key, chances in rows if chances is not None]
+    placements = stored_placements.by_keys(conn, keys) if keys else {}
+    changed = {
+        number
+        for number, placed in placements.items()
+        if placed.is_move or placed.reason == KEPT_BY_HAND.reason
+    }
+    return {message for number, message, *_ in rows if number in changed}
+
+
+def turns(conn: Conn, tree: int, ends: Iterable[int]) -> dict[int, list[NodeRow]]:
+    """The messages of turns, by the numbers of their ends, without system messages.
+
+    A turn that was moved is read in its new place. Turns that were edited, forgotten or purged are omitted.
+    """
+    found = {number: nodes.by_seq(conn, tree, number) for number in ends}
+    moved = {
+        number: nodes.by_message(conn, tree, row.message)
+        for number, row in found.items()
+        if row is not None and row.state == State.SUPERSEDED
+    }
+    live = {
+        number: row for number, row in (found | moved).items() if row is not None and row.state == State.LIVE
+    }
+    threads = nodes.threads(conn, {row.key for row in live.values()}, _LONGEST_TURN)
+    read = {number: _last_turn(conn, threads[row.key], row.key) for number, row in live.items()}
+    return _without_forgotten(conn, read)
+
+
+def first_turns(conn: Conn, tree: int, most: int) -> tuple[list[NodeRow], dict[int, list[NodeRow]]]:
+    """The first `most` nodes of a tree, and the turns among them by the numbers of their human messages."""
+    rows = nodes.since(conn, tree, 0, most)
+    turn_of: dict[int, int] = {}
+    found: dict[int, list[NodeRow]] = {}
+    for row in rows:
+        if row.state != State.LIVE or row.role == "system":
+            continue
+        begins = row.seq if row.role == "human" else turn_of.get(row.parent or 0)
+        if begins is not None:
+            turn_of[row.seq] = begins
+            found.setdefault(begins, []).append(row)
+    return rows, _without_forgotten(conn, found)
+
+
+def unseen_at(conn: Conn, tree: int, number: int) -> Sequence[Range]:
+    """The numbers of the nodes that the run of a human message does not see."""
+    row = nodes.by_seq(conn, tree, number)
+    first = None if row is None else nodes.first_version(conn, tree, row.message)
+    return turn_branches.unseen_at(conn, tree, number if first is None else first)
+
+
+def _last_turn(conn: Conn, rows: Sequence[NodeRow], key: int) -> list[NodeRow]:
+    if not any(row.role == "human" for row in rows):
+        rows = nodes.thread(conn, key)
+    first = max((n for n, row in enumerate(rows) if row.role == "human"), default=0)
+    return [row for row in rows[first:] if row.role != "system"]
+
+
+def _without_forgotten(conn: Conn, read: dict[int, list[NodeRow]]) -> dict[int, list[NodeRow]]:
+    keys = [row.key for rows in read.values() for row in rows]
+    forgotten: Collection[int] = {key for (key,) in conn.all(_FORGOTTEN, json.dumps(keys))} if keys else ()
+    return {
+        number: rows
+        for number, rows in read.items()
+        if rows and not any(row.key in forgotten for row in rows)
+    }

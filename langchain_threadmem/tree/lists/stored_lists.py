@@ -1,0 +1,626 @@
+"""SQL: the list rule: lists of messages stored in the tree, by the rule of `tree.lists.placing`.
+
+`place_list` is the one function that stores a list: of a checkpoint, of a graph's node, of an agent, of a
+chat history. A list of stored messages writes nothing.
+
+A message that a list replaces under its id is *edited* if the list ends its old answers: it is asked again,
+and the old version stays in the history with its answers. Otherwise it is *redacted*: nobody has answered the
+old version, or its answers stay. A redaction holds in each branch of the conversation, and no reader returns
+an earlier version of the message, except a checkpoint that contains it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from sqlalchemy import bindparam, select
+
+from langchain_threadmem.messages.codec import decode_stored, is_unreadable, without_usage
+from langchain_threadmem.messages.ids import number_in, numbered
+from langchain_threadmem.messages.quoting import is_made_up
+from langchain_threadmem.messages.tool_pairs import RESULT, follows_call
+from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS, State, node
+from langchain_threadmem.storage.statements import Conn, Query, Statement
+from langchain_threadmem.tree import grafts, nodes, superseding, trees
+from langchain_threadmem.tree.append import TAKEN, TIP, NodeWriter, Parent
+from langchain_threadmem.tree.lists.encoded import EncodedMessage
+from langchain_threadmem.tree.lists.placing import (
+    Element,
+    New,
+    Place,
+    Planned,
+    Step,
+    Use,
+    best,
+    live_of,
+    plan,
+)
+
+
+class Location(NamedTuple):
+    """The place of a message of a list.
+
+    Attributes:
+        key: Key of the node; 0 for an aside that is not stored.
+        follows: Key of the node that the message was written under.
+        aside: Whether the message is an aside.
+    """
+
+    key: int
+    follows: int | None
+    aside: bool
+
+
+class StoredList(NamedTuple):
+    """A stored list.
+
+    Attributes:
+        locations: The place of each message.
+        shared: As in `tree.lists.placing.Plan`.
+        former: Whether a message of the list is superseded.
+        written: The number of messages that were written.
+        removed: Keys of the earlier versions of redacted messages, which leave the indexes.
+        outdated: Whether a message of the list is an earlier version of a redacted message, or was removed.
+        exact: Whether the stored nodes are the messages of the list, with all their parts, and no message is
+            an aside that is not stored.
+    """
+
+    locations: list[Location]
+    shared: int | None
+    former: bool
+    written: int = 0
+    removed: Sequence[int] = ()
+    outdated: bool = False
+    exact: bool = True
+
+
+class Newest(NamedTuple):
+    """A human message whose parent a selector has chosen.
+
+    Attributes:
+        message_id: Id of the message.
+        parent: Number of the parent; `None` for a new root; `TIP` for the tip.
+    """
+
+    message_id: str
+    parent: Parent
+
+
+_WRITTEN = f"CASE WHEN n.key & {LAST_POSITION} = 0 THEN s.parent ELSE n.key - 1 END"
+_SELECT = f"SELECT n.key, {_WRITTEN}, g.parent, n.message, n.body, n.state, n.seq FROM threadmem_node n "
+_OF_SEGMENT = (
+    f"LEFT JOIN threadmem_segment s ON s.id = n.key >> {POSITION_BITS} "
+    "LEFT JOIN threadmem_graft g ON g.key = n.key "
+)
+
+
+def _by_ids(ids: str, numbers: str, marker: str) -> tuple[str, str]:
+    # The query of `nodes.versions` for many messages, without and with messages whose ids are numbers.
+    condition = f"n.tree = {marker} AND n.message {ids}"
+    key_at = (
+        "SELECT (SELECT o.key + number.value - o.seq FROM threadmem_node o "
+        f"WHERE o.tree = {marker} AND o.opens = 1 AND o.seq <= number.value ORDER BY o.seq DESC LIMIT 1) "
+        f"FROM {numbers} AS number"
+    )
+    named = " UNION ALL ".join(
+        f"{_SELECT}{_OF_SEGMENT}WHERE {condition} AND n.named = 1 AND n.state {state}"
+        for state in ("= 0", "> 0")
+    )
+    at_keys = f"n.key IN ({key_at})" if marker == "?" else f"n.key = ANY (ARRAY({key_at}))"
+    numbered = f"{_SELECT}{_OF_SEGMENT}WHERE {at_keys} AND {condition} AND n.named = 0"
+    return named, f"{named} UNION ALL {numbered}"
+
+
+_PLACES, _PLACES_BY_NUMBER = (
+    Statement.of(sqlite=sqlite, postgresql=postgresql)
+    for sqlite, postgresql in zip(
+        _by_ids("IN (SELECT value FROM json_each(?))", "json_each(?)", "?"),
+        _by_ids(
+            "= ANY (ARRAY(SELECT json_array_elements_text(CAST(%s AS json))))",
+            "(SELECT json_array_elements_text(CAST(%s AS json))::bigint AS value)",
+            "%s",
+        ),
+        strict=True,
+    )
+)
+_STATE = Statement(
+    select(*node.c["message", "role", "state", "seq"], TAKEN).where(node.c.key == bindparam("key")),
+    "key",
+)
+
+
+def find(conn: Conn, tree_id: int, messages: Sequence[EncodedMessage]) -> list[Location | None]:
+    """The places of stored messages; `None` for messages that are not stored."""
+    return places_from(conn, messages, conn.each(places_query(tree_id, messages))[0])
+
+
+def places_query(tree_id: int, messages: Sequence[EncodedMessage]) -> Query:
+    """The query for the places of messages."""
+    ids = json.dumps([message.id for message in messages])
+    numbers = [number for message in messages if (number := number_in(message.id))]
+    if not numbers:
+        return _PLACES, (tree_id, ids, tree_id, ids)
+    return _PLACES_BY_NUMBER, (tree_id, ids, tree_id, ids, tree_id, json.dumps(numbers), tree_id, ids)
+
+
+def places_from(
+    conn: Conn, messages: Sequence[EncodedMessage], rows: Sequence[tuple[Any, ...]]
+) -> list[Location | None]:
+    """The result of `find`, from the rows of `places_query`."""
+    places = _places(conn, rows, messages)
+    if not places:
+        return [None] * len(messages)
+    if len({message.id for message in messages}) < len(messages):
+        same = ([place for place in places.get(m.id, ()) if place.content == m.body] for m in messages)
+        return [None if place is None else _location(place) for place in map(best, same)]
+    place_of = {place.key: place for stored in places.values() for place in stored}
+    steps = plan(_elements(messages), places, None).steps
+    keys = [step.copies if isinstance(step, New) else step.key for step in steps]
+    return [None if key is None else _location(place_of[key]) for key in keys]
+
+
+class PlacementRows(NamedTuple):
+    """The rows for the placing rule: head of the tree, places of the messages, and the preceding node."""
+
+    head: trees.Head
+    places: Sequence[tuple[Any, ...]]
+    after: Sequence[tuple[Any, ...]]
+
+
+def placement_queries(tree_id: int, messages: Sequence[EncodedMessage], after: int | None) -> list[Query]:
+    """The queries for the placing of a list, or of the messages after the node `after`."""
+    return [
+        trees.head_query(tree_id),
+        places_query(tree_id, messages),
+        (_STATE, (after if messages else None,)),
+    ]
+
+
+def placement_rows(answers: Iterator[Sequence[tuple[Any, ...]]]) -> PlacementRows:
+    """The rows of `placement_queries`."""
+    return PlacementRows(trees.head_of(next(answers)), next(answers), next(answers))
+
+
+def place_list(
+    conn: Conn,
+    tree_id: int,
+    messages: Sequence[EncodedMessage],
+    now: float,
+    *,
+    after: int | None = None,
+    beginning: Sequence[Location] = (),
+    ending: Sequence[Location] = (),
+    newest: Newest | None = None,
+    otherwise: Parent = TIP,
+    whole: bool = True,
+    later: Mapping[str, int] = MappingProxyType({}),
+    rows_read: PlacementRows | None = None,
+) -> tuple[StoredList, trees.Head]:
+    """Store a list of messages by the placing rule; the last message becomes the end of the active thread.
+
+    Args:
+        conn: A write transaction.
+        tree_id: The tree, which is locked.
+        messages: The list, or its messages after a stored beginning without a shared end (see
+            `tree.lists.placing.Plan`); each id once.
+        now: Time of the new rows, in seconds since 1970.
+        after: Key of the last message of the stored beginning that is not an aside.
+        beginning: The places of the stored beginning.
+        ending: The stored places of the last of `messages` and of the messages that follow it in the list.
+        newest: The message whose parent a selector has chosen. If it has a live place, it keeps that place.
+        otherwise: The parent of the first message, if it is new and the list has no stored beginning.
+        whole: Whether the list is to be read back as it is: its asides are stored, and its end becomes the
+            end of the active thread even if the list adds no message.
+        later: The hashes of the bodies that were stored after the list was made, by message id.
+        rows_read: The rows for the placing, read after the tree was locked; `None` to read the rows here.
+
+    Returns:
+        The place of each message, and the new head of the tree. In addition to the new messages, one row is
+        written, whatever the length of the list.
+    """
+    if rows_read is None:
+        rows_read = placement_rows(iter(conn.each(*placement_queries(tree_id, messages, after))))
+    head = rows_read.head
+    content = str if whole else without_usage
+    emptied: set[int] = set()
+    places = _places(conn, rows_read.places, messages, content, emptied)
+    writer = _ListWriter(conn, tree_id, head, places, now, emptied, whole=whole)
+    home = writer.home_of(after, rows_read.after) if messages else None
+    chosen = {} if newest is None else {newest.message_id: writer.key_of(newest.parent)}
+    listed = {location.key for location in beginning}
+    results, exchange = _results(conn, tree_id, messages, places, after, rows_read.after)
+    planned = plan(
+        _elements(messages, results, content),
+        places,
+        writer.key_of(otherwise),
+        after=after,
+        home=home,
+        is_before=listed.__contains__,
+        chosen=chosen,
+        beside=exchange,
+        later=later,
+    )
+    if ending:
+        last = planned.steps[-1]
+        if isinstance(last, New) or last.key != ending[0].key:
+            all_messages = [*messages, *_encoded(conn, ending[1:])]
+            return place_list(conn, tree_id, all_messages, now, after=after, beginning=beginning, later=later)
+    locations = [*writer.apply(planned.steps, messages), *ending[1:]]
+    listed.update(location.key for location in locations)
+    writer.settle_versions(listed)
+    end = writer.end_of(None if ending else planned.home, locations, after)
+    stays = not writer.written and not whole and newest is None
+    head = writer.finish(head.tip if end is None or stays else end)
+    states = {writer.state_of(step.key) for step in planned.steps if isinstance(step, Use)}
+    outdated = State.REMOVED in (*states, *(step.state for step in planned.steps if isinstance(step, New)))
+    former = outdated or State.SUPERSEDED in states
+    exact = whole or _is_exact(conn, rows_read.places, messages, locations)
+    stored = StoredList(locations, planned.shared, former, writer.written, writer.removed, outdated, exact)
+    return stored, head
+
+
+class _ListWriter:
+    """Writes the new nodes of a list to a tree and changes the stored nodes that they replace or move."""
+
+    def __init__(
+        self,
+        conn: Conn,
+        tree_id: int,
+        head: trees.Head,
+        places: Mapping[str, Sequence[Place]],
+        now: float,
+        emptied: Collection[int],
+        *,
+        whole: bool,
+    ) -> None:
+        self._conn = conn
+        self._tree = tree_id
+        self._head = head
+        self._places = places
+        self._place_of = {place.key: place for stored in places.values() for place in stored}
+        self._seqs: dict[int, int | None] = {
+            place.key: place.seq for place in self._place_of.values() if place.state != State.REMOVED
+        }
+        self._now = now
+        self._emptied = emptied
+        self._whole = whole
+        self._system = head.system
+        self._new: list[int] = []
+        self._locations: list[Location] = []
+        self._changed = False  # whether the state or the place of a stored node has changed
+        self._nodes = NodeWriter(conn, tree_id, head)
+        self._versions: dict[int, int] = {}  # the new version, by the key of the replaced node
+        self._answers: dict[
+            int, int
+        ] = {}  # the new version, by the key of a moved answer to the replaced node
+        self.removed: list[int] = []
+
+    @property
+    def written(self) -> int:
+        """The number of new nodes."""
+        return len(self._new)
+
+    def state_of(self, key: int) -> State:
+        """The state of a stored node of the list before the write."""
+        return self._place_of[key].state
+
+    def key_of(self, parent: Parent) -> int | None:
+        """The key of the parent of new nodes; `None` for a root."""
+        if parent is TIP:
+            return self._head.tip
+        key, seq = self._nodes.under(parent)
+        if key is not None and seq is not None:
+            self._seqs[key] = seq
+        return key
+
+    def home_of(self, key: int | None, rows: Sequence[tuple[Any, ...]]) -> int | None:
+        """The home of a node, see `tree.lists.placing`; `None` for a former version.
+
+        `rows` contains the row of the node from `placement_queries`; if the node is not live, more rows are
+        read.
+        """
+        home: int | None = None
+        while key is not None:
+            rows = rows or self._conn.all(_STATE, key)
+            assert rows, f"node {key} is missing"
+            message, role, state, seq, is_taken = rows[0]
+            rows = ()
+            if state == State.LIVE:
+                self._seqs[key] = seq
+                if home is None:
+                    self._nodes.taken[key] = bool(is_taken)
+                return key if home is None else home
+            if role == "system" and home is not None:
+                return (
+                    home  # A new version of a system message makes no new versions of the messages after it.
+                )
+            listed = [EncodedMessage(message, "", role)]
+            places = _places(self._conn, self._conn.each(places_query(self._tree, listed))[0], listed)[
+                message
+            ]
+            own = next(place for place in places if place.key == key)
+            same = (place for place in places if place.content == own.content)
+            live = live_of(places if state == State.REMOVED else same)
+            if live is None:
+                return None
+            home, key = live if home is None else home, own.parent
+        return home
+
+    def apply(self, steps: Sequence[Step], messages: Sequence[EncodedMessage]) -> list[Location]:
+        """Apply the steps of a plan; returns the place of each message."""
+        for step, message in zip(steps, messages, strict=True):
+            if isinstance(step, Use):
+                if self._whole and step.key in self._emptied:  # A checkpoint contains the message.
+                    superseding.fill(self._conn, [(step.key, message.id, message.body)])
+                self._locations.append(_location(self._place_of[step.key]))
+                continue
+            parent = self._key(step.parent)
+            if isinstance(step, New):
+                self._locations.append(self._add(step, parent, message))
+                continue
+            assert parent is not None
+            above = steps[step.parent.index] if isinstance(step.parent, Planned) else None
+            is_version = isinstance(above, New) and not above.beside
+            self._graft(step.key, parent, is_answer=is_version and message.role not in ("human", "system"))
+            self._locations.append(_location(self._place_of[step.key]))
+        return self._locations
+
+    def _key(self, node: int | Planned | None) -> int | None:
+        return self._locations[node.index].key if isinstance(node, Planned) else node
+
+    def _add(self, new: New, parent: int | None, message: EncodedMessage) -> Location:
+        """Write a message and supersede the node that it replaces, since a message has one live place."""
+        aside, number = new.state == State.ASIDE, self._nodes.newest + 1
+        if aside and not self._whole:
+            return Location(0, parent, aside)
+        under = None if parent is None else self._seq(parent)
+        beside = aside or new.supersedes is not None or new.copies is not None or new.beside
+        if parent is not None and parent not in self._new and not beside and self._nodes.is_taken(parent):
+            self._supersede_answers(parent, message.role)
+        if new.supersedes is not None:
+            self._supersede([new.supersedes], number)
+        created, by = self._now, None
+        if new.copies is not None:
+            original = nodes.by_keys(self._conn, [new.copies])[0]
+            created, by = original.created, original.superseded_by or original.seq
+        is_removed = new.state == State.REMOVED
+        id_ = message.id if message.given else numbered(message.id, number)
+        key = self._nodes.add(
+            *(parent, under, id_, message.role, message.body, created, int(new.state), by),
+            separate=aside or is_removed,
+        )
+        self._seqs[key] = under if is_removed else number
+        self._new.append(key)
+        if new.supersedes is not None and message.role != "system":
+            self._versions[new.supersedes] = key
+        if message.role == "system" and new.state == State.LIVE:
+            self._system = key
+        return Location(key, parent, aside)
+
+    def _graft(self, key: int, parent: int, *, is_answer: bool) -> None:
+        """Move a stored message and its descendants under another node."""
+        if is_answer:
+            self._answers[key] = parent
+        grafts.move(self._conn, self._tree, key, parent, self._number(parent))
+        trees.changed(self._conn, self._tree)
+        self._changed = True
+
+    def _supersede(self, keys: Sequence[int], by: int) -> None:
+        self._changed = True
+        superseding.supersede(self._conn, self._tree, keys, by)
+
+    def _supersede_answers(self, parent: int, role: str) -> None:
+        """Supersede the AI and tool messages of a turn that gets a second answer; later turns stay."""
+        if role in ("human", "system"):
+            return
+        number = self._seq(parent)
+        if number is None:
+            return
+        old = nodes.answers(self._conn, self._tree, parent, number, lambda row: row.state == State.LIVE)
+        if old:
+            self._supersede([row.key for row in old], self._nodes.newest + 1)
+
+    def settle_versions(self, listed: Collection[int]) -> None:
+        """Supersede the answers to edited messages, and remove the earlier versions of redacted messages.
+
+        As in `ChatMemory.edit`, the answers are the AI and tool messages of the turn; later turns stay.
+
+        Args:
+            listed: The keys of the nodes of the list.
+        """
+        edited: set[int] = set()
+        for key, version in (*self._versions.items(), *self._answers.items()):
+            if old := self._answers_outside(key, listed):
+                self._supersede(old, self._number(version))
+                edited.add(version)
+        redacted = {key: version for key, version in self._versions.items() if version not in edited}
+        if redacted:
+            self._nodes.flush()
+        for key, version in redacted.items():
+            stored = self._places[self._place_of[key].message_id]
+            old = [place.key for place in stored if place.state != State.REMOVED]
+            superseding.redact(
+                *(self._conn, self._tree, old, version, self._number(version)), empties=not self._whole
+            )
+            self.removed += old
+
+    def _answers_outside(self, key: int, listed: Collection[int]) -> list[int]:
+        """The live answers to a replaced or moved message that the list does not contain."""
+        replaced = self._versions.keys() | self._answers.keys()
+        number = self._place_of[key].seq
+        rows = nodes.answers(self._conn, self._tree, key, number, lambda row: row.key not in replaced)
+        return [row.key for row in rows if row.state == State.LIVE and row.key not in listed]
+
+    def _number(self, key: int) -> int:
+        number = self._seq(key)
+        assert number is not None, f"node {key} is removed"
+        return number
+
+    def _seq(self, key: int) -> int | None:
+        """The number that children of a node have as their parent: that of the nearest node not removed."""
+        if key not in self._seqs:
+            row = self._conn.one(_STATE, key)
+            assert row is not None, f"node {key} is missing"
+            _, _, state, seq, _ = row
+            is_hidden = state == State.REMOVED
+            self._seqs[key] = nodes.remaining(self._conn, self._tree, seq) if is_hidden else seq
+        return self._seqs[key]
+
+    def end_of(
+        self, home: int | Planned | None, locations: Sequence[Location], after: int | None
+    ) -> int | None:
+        """The key of the node in which the active thread ends after the list."""
+        if home is not None and locations:
+            return self._key(home)
+        return next((location.key for location in reversed(locations) if not location.aside), after)
+
+    def _stored_end(self, key: int | None) -> int | None:
+        """The key of a node, of the live version that replaced it, or of the nearest remaining ancestor."""
+        if key is None or key in self._new or (key == self._head.tip and not self.removed):
+            return key
+        row = self._conn.one(_STATE, key)
+        assert row is not None, f"node {key} is missing"
+        return self._nodes.under(row[3])[0] if row[2] == State.REMOVED else key
+
+    def finish(self, tip: int | None) -> trees.Head:
+        """Write the rows and the end of the active thread, and return the new head of the tree."""
+        before = after = self._head
+        self._nodes.flush()
+        tip = self._stored_end(tip)
+        if self._changed:
+            after = trees.head(self._conn, self._tree)
+            if self._system == before.system:  # another node may have replaced it
+                self._system = after.system
+        if not self._new and tip == before.tip:
+            return after
+        follows = not before.pinned and tip == (self._new[-1] if self._new else before.tip)
+        if not follows or self._system != after.system:
+            trees.settle(self._conn, self._tree, tip, self._system)
+        return after
+
+
+def _places(
+    conn: Conn,
+    rows: Sequence[tuple[Any, ...]],
+    messages: Sequence[EncodedMessage],
+    content: Callable[[str], str] = str,
+    emptied: set[int] | None = None,
+) -> dict[str, list[Place]]:
+    """The places of messages, by message id.
+
+    Args:
+        conn: A transaction.
+        rows: The rows of `places_query`.
+        messages: The messages.
+        content: Returns the part of a body that is compared.
+        emptied: Gets the keys of the removed places that are those of `messages`, but have no body any more;
+            `None` if such a place is no place of the message.
+    """
+    bodies = {message.id: message.body for message in messages}
+    unread = {message.id: message.body for message in messages if is_unreadable(message.body)}
+    places: dict[str, list[Place]] = {}
+    for key, written, parent, message, body, state, seq in rows:
+        if message in unread:  # The list contains a placeholder for a stored message that cannot be read.
+            body = unread[message]
+        elif conn.seal is not None:
+            body = conn.seal.open_body(message, "", body)
+        if emptied is None or state != State.REMOVED:
+            pass
+        elif superseding.empty_body(message, bodies[message]) == body:
+            body = bodies[message]
+            emptied.add(key)
+        former = None if parent in (None, written) else written
+        current_parent = written if former is None else parent
+        place = Place(key, current_parent, message, content(body), State(state), former, seq)
+        places.setdefault(message, []).append(place)
+    return places
+
+
+def _is_exact(
+    conn: Conn,
+    rows: Sequence[tuple[Any, ...]],
+    messages: Sequence[EncodedMessage],
+    locations: Sequence[Location],
+) -> bool:
+    """Whether each message has a location with exactly its body; new messages have no row."""
+    open_body = None if conn.seal is None else conn.seal.open_body
+    bodies = {row[0]: row[4] if open_body is None else open_body(row[3], "", row[4]) for row in rows}
+    return all(
+        location.key and bodies.get(location.key, message.body) == message.body
+        for location, message in zip(locations, messages, strict=False)
+    )
+
+
+def _encoded(conn: Conn, locations: Sequence[Location]) -> list[EncodedMessage]:
+    row_of = {row.key: row for row in nodes.by_keys(conn, [place.key for place in locations])}
+    rows = [row_of[place.key] for place in locations]
+    return [EncodedMessage(row.message, row.body, row.role) for row in rows]
+
+
+def _elements(
+    messages: Sequence[EncodedMessage],
+    results: Collection[int] = (),
+    content: Callable[[str], str] = str,
+) -> list[Element]:
+    return [
+        Element(message.id, content(message.body), message.role == "system", n in results)
+        for n, message in enumerate(messages)
+    ]
+
+
+def _results(
+    conn: Conn,
+    tree_id: int,
+    messages: Sequence[EncodedMessage],
+    places: Mapping[str, Sequence[Place]],
+    after: int | None,
+    after_rows: Sequence[tuple[Any, ...]],
+) -> tuple[Collection[int], Collection[int]]:
+    """The tool results that are directly after their calls and before a stored message.
+
+    Returns:
+        Their positions; and, if `after` is such a result, the keys of its call and of the results before it.
+    """
+    last = max((n for n, message in enumerate(messages) if message.id in places), default=-1)
+    found = [n for n in range(last) if messages[n].role == RESULT and _is_apart(messages, places, n)]
+    is_after_result = last >= 0 and bool(after_rows) and after_rows[0][1] == RESULT
+    if not found and not (is_after_result and _live_parent(places, messages[0]) not in (None, after)):
+        return (), ()
+    row = None if after is None else nodes.by_key(conn, after)
+    before: list[nodes.NodeRow] = []
+    while row is not None:  # The call may be in the stored beginning of the list.
+        before.insert(0, row)
+        parent = row.parent if row.role == RESULT else None
+        row = None if parent is None else nodes.by_seq(conn, tree_id, parent)
+    stored = [
+        *((row.message, row.body) for row in before),
+        *((item.id, item.body) for item in messages[:last]),
+    ]
+    decoded = decode_stored(stored)
+    positions = {
+        n
+        for n in found
+        if not is_made_up(decoded[len(before) + n]) and follows_call(decoded[: len(before) + n + 1])
+    }
+    is_answer = len(before) > 1 and follows_call(decoded[: len(before)])
+    return positions, {row.key for row in before[:-1]} if is_answer else ()
+
+
+def _is_apart(messages: Sequence[EncodedMessage], places: Mapping[str, Sequence[Place]], n: int) -> bool:
+    """Whether a message is not stored, or the message after it is stored, but not below it."""
+    own = places.get(messages[n].id)
+    if own is None:
+        return True
+    return _live_parent(places, messages[n + 1]) not in (None, *(place.key for place in own))
+
+
+def _live_parent(places: Mapping[str, Sequence[Place]], message: EncodedMessage) -> int | None:
+    """Key of the parent of the live place of a message."""
+    return next((place.parent for place in places.get(message.id, ()) if place.state == State.LIVE), None)
+
+
+def _location(place: Place) -> Location:
+    return Location(place.key, place.written, place.state == State.ASIDE)
