@@ -279,6 +279,28 @@ def test_a_saver_that_writes_late_does_not_bring_back_what_a_run_has_redacted(sy
     assert memory.verify().ok
 
 
+def test_a_redaction_between_the_call_of_a_saver_and_its_transaction_holds(
+    system: MemorySystem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    redacted = HumanMessage("my pin is ****", id="h1")
+    checkpoint = empty_checkpoint() | {
+        "channel_versions": {"messages": 1},
+        "channel_values": {"messages": [HumanMessage("my pin is quince", id="h1")]},
+    }
+    saver, write = ThreadMemSaver(system), system.runtime.database.write
+
+    def late(transaction: Any) -> Any:
+        monkeypatch.undo()
+        store_turn_node(system).invoke({"messages": [redacted]}, CONFIG)
+        return write(transaction)
+
+    monkeypatch.setattr(system.runtime.database, "write", late)
+    saver.put({"configurable": {"thread_id": "talk", "checkpoint_ns": ""}}, checkpoint, {}, {"messages": 1})
+    memory = system.conversation("talk")
+    assert "quince" not in everything_shown(memory)
+    assert [message.text for message in memory.messages] == ["my pin is ****"]
+
+
 def test_a_history_takes_a_redaction(system: MemorySystem) -> None:
     said = [HumanMessage("my pin is quince", id="h1"), AIMessage("Noted.", id="a1")]
     ThreadMemChatMessageHistory("talk", system).add_messages(said)

@@ -232,7 +232,7 @@ def put(
     unchanged = {name: version for name, version in versions.items() if name not in new_versions}
     inherited = parent_id if unchanged else None
     cached_trees = archive.unbound.trees(conversation)
-    later = archive.lists.stored_after(conversation, _time_of(checkpoint, now))
+    made = _time_of(checkpoint, now)
     deleted = set() if ns else _deleted(archive, conversation, metadata, values, parent_id)
 
     def write(
@@ -268,6 +268,8 @@ def put(
         ):
             return None
         finder.use_rows(tree_ids, answers)
+        # A node of the run may have stored a later list until the tree was locked.
+        later = archive.lists.stored_after(conversation, made)
         cached, removed = {}, list[int]()
         for channel, new in prepared.items():
             tree_id = tree_ids[scopes[channel]]
