@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import WordEmbeddings
+from conftest import StreamCipher, WordEmbeddings
 from langchain_core.language_models import FakeListChatModel
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage
+from langgraph.checkpoint.base import empty_checkpoint
 
 from langchain_threadmem import (
     ChatMemory,
@@ -227,6 +228,27 @@ def test_a_deleted_message_leaves_the_checkpoints_of_its_conversation(
         assert state["active_thread"]["reason"] == ""
         chat.invoke({"messages": [("user", "Hello again.")]}, config)
         assert [len(thread) for thread in system.conversation(PRIVATE).threads()] == [4]
+        assert system.verify().ok
+
+
+@pytest.mark.parametrize("cipher", [None, StreamCipher()], ids=["plain", "encrypted"])
+def test_a_deleted_message_leaves_a_write_that_no_checkpoint_has_bound_to_it(
+    url: str, owner: str, secret: str, call: Call, cipher: Any
+) -> None:
+    with MemorySystem(url, owner=owner, cipher=cipher) as system:
+        memory, saver = system.conversation(PRIVATE), ThreadMemSaver(system)
+        memory.append(f"My code is {secret}.", "Good.")
+        config: Any = {"configurable": {"thread_id": PRIVATE, "checkpoint_ns": ""}}
+        at = saver.put(config, empty_checkpoint(), {}, {})
+        kept = {"note": f"about {secret}"}
+        said_again = AIMessage([{"type": "text", "text": f"My code is {secret}."}], id="twin")
+        saver.put_writes(at, [("notes", [said_again, kept]), ("last", {"messages": [said_again]})], "t")
+        call(memory, "forget", 1)
+        found = saver.get_tuple(at)
+        assert found is not None
+        writes = {channel: value for _, channel, value in found.pending_writes or ()}
+        assert writes["last"]["messages"][0].text == ""
+        assert [writes["notes"][0].text, writes["notes"][1]] == ["", kept]
         assert system.verify().ok
 
 

@@ -7,12 +7,17 @@ text of a deleted message is replaced by an empty text; encrypted values are lef
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Any
 
 import ormsgpack
 
+from langchain_threadmem.errors import EncryptionError, InputError
 from langchain_threadmem.langgraph.checkpoints import queries as checkpoint_queries
+from langchain_threadmem.langgraph.checkpoints.values import KIND, unpack
+from langchain_threadmem.messages.typed_json import compact
 from langchain_threadmem.storage.statements import Conn
 
 LONG = 16
@@ -42,11 +47,37 @@ def redact(conn: Conn, tree_id: int, texts: Collection[str]) -> None:
         texts: The texts.
     """
     for number, (kind, data) in checkpoint_queries.blobs(conn, tree_id).items():
-        if kind == "msgpack" and (new := redacted(data, texts)) != data:
+        if (new := _redacted(conn, kind, data, texts)) != data:
             checkpoint_queries.patch_blob(conn, tree_id, number, data, new)
     for row in checkpoint_queries.writes_of_tree(conn, tree_id):
-        if row.kind == "msgpack" and (new := redacted(bytes(row.data), texts)) != bytes(row.data):
+        if (new := _redacted(conn, row.kind, bytes(row.data), texts)) != bytes(row.data):
             checkpoint_queries.patch_write(conn, row, new)
+
+
+def _redacted(conn: Conn, kind: str, data: bytes, texts: Collection[str]) -> bytes:
+    """The bytes of a stored value without texts; the same bytes if they cannot be read."""
+    if kind == "msgpack":
+        return redacted(data, texts)
+    if kind != KIND:
+        return data
+    try:
+        # Messages that the tree did not store when the value was written are in the value.
+        stored = unpack(data)
+        opened = stored if conn.seal is None else stored.with_bodies(conn.seal.open_text)
+        new = opened.with_bodies(lambda _, body: _without_in_body(body, texts))
+    except (InputError, EncryptionError, ValueError):
+        return data  # `verify` reports damaged values.
+    if stored.rest is not None and stored.rest[0] == "msgpack":
+        new = replace(new, rest=("msgpack", redacted(stored.rest[1], texts)))
+    if new == opened:
+        return data
+    return new.pack(None if conn.seal is None else conn.seal.text)
+
+
+def _without_in_body(body: str, texts: Collection[str]) -> str:
+    value = json.loads(body)
+    new = _without(value, texts)
+    return body if new == value else compact(new)
 
 
 def redacted(data: bytes, texts: Collection[str]) -> bytes:
