@@ -13,13 +13,8 @@ from pydantic import ConfigDict, Field, model_validator
 
 from langchain_threadmem.chat_memory import ChatMemory
 from langchain_threadmem.engine.owners import OwnerOfRun
-from langchain_threadmem.langgraph._system import (
-    Scope,
-    check_memory,
-    memory_of_run,
-    searched,
-    shared_system,
-)
+from langchain_threadmem.langgraph._conversations import Scope, check_memory, memory_of_run, searched
+from langchain_threadmem.langgraph._system import shared_system
 from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.recall.options import Conditions

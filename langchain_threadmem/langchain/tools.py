@@ -25,15 +25,10 @@ from langchain_threadmem.common.inputs import is_whole
 from langchain_threadmem.engine.flow import Flow, Sql, arun, run
 from langchain_threadmem.engine.owners import OwnerOfRun
 from langchain_threadmem.errors import InputError, NotFoundError, SessionNotFoundError
+from langchain_threadmem.langgraph._conversations import Scope, check_memory, memory_of_run, searched
 from langchain_threadmem.langgraph._prompts import known_in, messages_in
 from langchain_threadmem.langgraph._run_config import checked_owner
-from langchain_threadmem.langgraph._system import (
-    Scope,
-    check_memory,
-    check_system,
-    memory_of_run,
-    searched,
-)
+from langchain_threadmem.langgraph._system import check_system
 from langchain_threadmem.long_term.lists import verbs as catalogue
 from langchain_threadmem.long_term.lists.verbs import ConversationInfo, ThreadInfo
 from langchain_threadmem.maintenance.removal import forget

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from langchain_threadmem.engine.owners import OwnerOfRun
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.langgraph.routing.lineage import Lineage
-from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.ids import name_of
+
+if TYPE_CHECKING:
+    from langchain_threadmem.memory_system import MemorySystem
 
 ConversationId = str | Callable[[Mapping[str, Any]], str] | None
 """The conversation of a run: its name, a function from the run's configuration; `None`: the `thread_id`."""

@@ -28,6 +28,7 @@ from langchain_threadmem.chat_memory import SelectionOptions
 from langchain_threadmem.engine.flow import Flow, arun, averb, run, verb
 from langchain_threadmem.engine.owners import OwnerOfRun
 from langchain_threadmem.engine.runtime import Runtime as MemoryRuntime
+from langchain_threadmem.langgraph._conversations import RunConversations
 from langchain_threadmem.langgraph._prompts import Prompts
 from langchain_threadmem.langgraph._run_config import ConversationId
 from langchain_threadmem.langgraph._running_summaries import with_own_summaries
@@ -38,7 +39,7 @@ from langchain_threadmem.langgraph._state_updates import (
     shown_before,
     state_update,
 )
-from langchain_threadmem.langgraph._system import RunConversations, shared_system
+from langchain_threadmem.langgraph._system import shared_system
 from langchain_threadmem.langgraph.routing.events import (
     SUGGEST_AT,
     OnSelect,

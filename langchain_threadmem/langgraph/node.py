@@ -24,6 +24,7 @@ from langchain_threadmem.engine.chat_model import chat_model
 from langchain_threadmem.engine.flow import Flow, arun, run
 from langchain_threadmem.engine.owners import OwnerOfRun
 from langchain_threadmem.errors import InputError
+from langchain_threadmem.langgraph._conversations import RunConversations
 from langchain_threadmem.langgraph._run_config import ConversationId
 from langchain_threadmem.langgraph._running_summaries import with_own_summaries
 from langchain_threadmem.langgraph._state_updates import (
@@ -33,7 +34,6 @@ from langchain_threadmem.langgraph._state_updates import (
     shown_before,
     state_update,
 )
-from langchain_threadmem.langgraph._system import RunConversations
 from langchain_threadmem.langgraph.routing.events import (
     SUGGEST_AT,
     OnSelect,

@@ -13,7 +13,7 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -41,13 +41,14 @@ from langchain_threadmem.langgraph.checkpoints.queries import Address, owners_of
 from langchain_threadmem.langgraph.checkpoints.save import Archive
 from langchain_threadmem.langgraph.checkpoints.scopes import CONVERSATION_CHANNEL
 from langchain_threadmem.langgraph.routing.lineage import Lineage
-from langchain_threadmem.langgraph.routing.store_messages import store_branch
 from langchain_threadmem.maintenance.removal.reset import erase
-from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.ids import name_of
 from langchain_threadmem.messages.parts import Parts
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree.lists.encoded import is_message_list
+
+if TYPE_CHECKING:
+    from langchain_threadmem.memory_system import MemorySystem
 
 NamedAddresses = list[tuple[str, Address]]
 """Addresses of checkpoints, each with the name of its conversation."""
@@ -97,6 +98,7 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
     Example:
         >>> from langchain_core.messages import AIMessage
         >>> from langgraph.graph import START, MessagesState, StateGraph
+        >>> from langchain_threadmem import MemorySystem
         >>> builder = StateGraph(MessagesState)
         >>> builder = builder.add_node("model", lambda state: {"messages": [AIMessage("Hi!")]})
         >>> builder = builder.add_edge(START, "model")
@@ -137,6 +139,7 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
 
         Example:
             >>> from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+            >>> from langchain_threadmem import MemorySystem
             >>> strict = JsonPlusSerializer(allowed_msgpack_modules=None)
             >>> saver = ThreadMemSaver(MemorySystem(), serde=strict)
             >>> saver = saver.with_allowlist([("fractions", "Fraction")])
@@ -286,6 +289,8 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
         replaced = config["configurable"].get(REPLACED)
         messages = checkpoint["channel_values"].get(CONVERSATION_CHANNEL, ())
         if replaced and not ns and is_message_list(messages):
+            from langchain_threadmem.langgraph.routing.store_messages import store_branch
+
             memory = self.system.conversation(_thread(config))
             yield from store_branch(memory._conversation, messages, Lineage("", True, replaced))
         return _config(_given_thread(config), ns, checkpoint["id"], config)

@@ -13,7 +13,6 @@ from typing import Any
 
 from langchain_core.messages import RemoveMessage
 from langgraph.checkpoint.base import CheckpointTuple
-from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 Written = tuple[str | None, Iterable[tuple[str, Any]]]
 """The source of a checkpoint, and the channels and values of the writes that follow it."""
@@ -26,6 +25,7 @@ def removed_by(value: Any) -> set[str]:
         value: The value of a write to a list of messages.
 
     Example:
+        >>> from langgraph.graph.message import REMOVE_ALL_MESSAGES
         >>> removed_by([RemoveMessage("h1"), RemoveMessage("a1")]) == {"h1", "a1"}
         True
         >>> removed_by([RemoveMessage(REMOVE_ALL_MESSAGES), RemoveMessage("h1")])
@@ -33,6 +33,11 @@ def removed_by(value: Any) -> set[str]:
     """
     items = value if isinstance(value, list) else [value]
     ids = {str(item.id) for item in items if isinstance(item, RemoveMessage)}
+    if not ids:
+        return ids
+    # The graph that removed a message has imported this module, which takes as long as the saver's own.
+    from langgraph.graph.message import REMOVE_ALL_MESSAGES
+
     return set() if REMOVE_ALL_MESSAGES in ids else ids
 
 
