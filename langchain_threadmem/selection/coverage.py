@@ -312,8 +312,10 @@ def _read(conversation: ThreadedConversation, thread: Sequence[BaseMessage]) -> 
             return _NOTHING
         small, first = 0, dict[int, list[NodeRow]]()
         if min(candidates.number for candidates in asked.values()) <= FIRST_NODES:
-            rows, first = runners_up.first_turns(conn, tree, FIRST_NODES)
+            rows = nodes.since(conn, tree, 0, FIRST_NODES)
             small = _small(rows, floor)
+            if any(candidates.number <= small for candidates in asked.values()):
+                first = runners_up.turns_of(conn, rows)
         own = {number for number, id_ in path.messages.items() if id_ in shown}
         ends: set[int] = set()
         unseen = {}
@@ -330,7 +332,9 @@ def _read(conversation: ThreadedConversation, thread: Sequence[BaseMessage]) -> 
 def _small(rows: Sequence[NodeRow], floor: int) -> int:
     """The number of the first node before which a conversation has more than `floor` tokens, less one."""
     tokens = 0
-    for node in nodes_of(rows):
+    for row in rows:
+        # Few messages suffice, so they are read one by one.
+        (node,) = nodes_of([row])
         if node.message.type != "system":
             tokens += count_text(text_of(node.message))
         if tokens > floor:

@@ -422,6 +422,12 @@ def by_seq(conn: Conn, tree_id: int, seq: int) -> NodeRow | None:
     return _opened(conn, [row])[0] if row else None
 
 
+def by_seqs(conn: Conn, tree_id: int, seqs: Iterable[int]) -> dict[int, NodeRow]:
+    """Nodes of a tree by their numbers; unknown numbers are omitted."""
+    rows = chain.from_iterable(conn.each(*((_BY_SEQ, (tree_id, seq)) for seq in seqs)))
+    return {row.seq: row for row in _opened(conn, list(rows))}
+
+
 def remaining(conn: Conn, tree_id: int, seq: int | None) -> int | None:
     """The number of the nearest node from a node upwards that is neither purged nor removed."""
     while seq is not None and (row := conn.one(_STATE_AT, tree_id, seq)) is not None:

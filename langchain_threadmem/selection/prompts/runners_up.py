@@ -91,11 +91,11 @@ def turns(conn: Conn, tree: int, ends: Iterable[int]) -> dict[int, list[NodeRow]
 
     A turn that was moved is read in its new place. Turns that were edited, forgotten or purged are omitted.
     """
-    found = {number: nodes.by_seq(conn, tree, number) for number in ends}
+    found = nodes.by_seqs(conn, tree, ends)
     moved = {
         number: nodes.by_message(conn, tree, row.message)
         for number, row in found.items()
-        if row is not None and row.state == State.SUPERSEDED
+        if row.state == State.SUPERSEDED
     }
     live = {
         number: row for number, row in (found | moved).items() if row is not None and row.state == State.LIVE
@@ -105,9 +105,8 @@ def turns(conn: Conn, tree: int, ends: Iterable[int]) -> dict[int, list[NodeRow]
     return _without_forgotten(conn, read)
 
 
-def first_turns(conn: Conn, tree: int, most: int) -> tuple[list[NodeRow], dict[int, list[NodeRow]]]:
-    """The first `most` nodes of a tree, and the turns among them by the numbers of their human messages."""
-    rows = nodes.since(conn, tree, 0, most)
+def turns_of(conn: Conn, rows: Sequence[NodeRow]) -> dict[int, list[NodeRow]]:
+    """The turns among the first nodes of a tree, by the numbers of their human messages."""
     turn_of: dict[int, int] = {}
     found: dict[int, list[NodeRow]] = {}
     for row in rows:
@@ -117,7 +116,7 @@ def first_turns(conn: Conn, tree: int, most: int) -> tuple[list[NodeRow], dict[i
         if begins is not None:
             turn_of[row.seq] = begins
             found.setdefault(begins, []).append(row)
-    return rows, _without_forgotten(conn, found)
+    return _without_forgotten(conn, found)
 
 
 def unseen_at(conn: Conn, tree: int, number: int) -> Sequence[Range]:
