@@ -60,7 +60,7 @@ class NewVectors:
         reached = watermarks.get(conn, self.tree, name)
         if reached.epoch != self.epoch:
             return
-        found = [row for seq in self.rows if (row := nodes.by_seq(conn, self.tree, seq)) is not None]
+        found = nodes.by_seqs(conn, self.tree, self.rows).values()
         # A message may have been forgotten or purged meanwhile.
         present = memory.present_among(conn, [row.key for row in found])
         kept = {row.key: self.rows[row.seq] for row in found if row.key in present}

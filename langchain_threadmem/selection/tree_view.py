@@ -281,7 +281,7 @@ class _Thread(NamedTuple):
 
 def _threads(conn: Conn, tree: int, numbers: Sequence[int]) -> list[_Thread]:
     """The threads of nodes: the turns of the nodes and the last turns."""
-    found = [row.key for number in numbers if (row := nodes.by_seq(conn, tree, number)) is not None]
+    found = [row.key for row in nodes.by_seqs(conn, tree, numbers).values()]
     through: dict[int, list[int]] = defaultdict(list)
     for key, end in nodes.thread_ends(conn, found).items():
         through[end].append(key)

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, Protocol
 
-from sqlalchemy import Table, Text, bindparam, literal_column, text
+from sqlalchemy import Select, Table, TableValuedAlias, Text, bindparam, literal_column, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.dialects.postgresql.psycopg import dialect as psycopg
 from sqlalchemy.ext.compiler import compiles
@@ -219,4 +219,74 @@ def _among_postgresql(element: _Among, compiler: SQLCompiler, **options: object)
     column, numbers = (compiler.process(clause, **options) for clause in element.clauses)
     return (
         f"{column} = ANY (ARRAY(SELECT value::bigint FROM json_array_elements_text(CAST({numbers} AS json))))"
+    )
+
+
+def within_rows(column: ColumnElement[int], rows: Select[Any]) -> ColumnElement[bool]:
+    """The condition `column IN (SELECT ...)`, for a few rows."""
+    return _AmongRows(column, rows.scalar_subquery())
+
+
+class _AmongRows(FunctionElement[bool]):
+    """Whether a column has one of the numbers that a query returns; without a type, as `_Among`."""
+
+    inherit_cache = True
+
+
+@compiles(_AmongRows, "sqlite")
+def _among_rows_sqlite(element: _AmongRows, compiler: SQLCompiler, **options: object) -> str:
+    column, rows = (compiler.process(clause, **options) for clause in element.clauses)
+    return f"{column} IN {rows}"
+
+
+@compiles(_AmongRows, "postgresql")
+def _among_rows_postgresql(element: _AmongRows, compiler: SQLCompiler, **options: object) -> str:
+    column, rows = (compiler.process(clause, **options) for clause in element.clauses)
+    return f"{column} = ANY (ARRAY{rows})"
+
+
+def number_rows(name: str) -> TableValuedAlias:
+    """The numbers of a parameter, a JSON list, as rows with the column `value`."""
+    return _Numbers(bindparam(name, type_=Text())).table_valued("value", name=name)
+
+
+class _Numbers(FunctionElement[Any]):
+    inherit_cache = True
+
+
+@compiles(_Numbers, "sqlite")
+def _numbers_sqlite(element: _Numbers, compiler: SQLCompiler, **options: object) -> str:
+    (numbers,) = (compiler.process(clause, **options) for clause in element.clauses)
+    return f"json_each({numbers})"
+
+
+@compiles(_Numbers, "postgresql")
+def _numbers_postgresql(element: _Numbers, compiler: SQLCompiler, **options: object) -> str:
+    (numbers,) = (compiler.process(clause, **options) for clause in element.clauses)
+    return f"(SELECT value::bigint FROM json_array_elements_text(CAST({numbers} AS json)))"
+
+
+def range_rows(name: str) -> TableValuedAlias:
+    """The ranges of a parameter, a JSON list of pairs, as rows of `place`, `first` and `last`."""
+    return _Ranges(bindparam(name, type_=Text())).table_valued("place", "first", "last", name=name)
+
+
+class _Ranges(FunctionElement[Any]):
+    inherit_cache = True
+
+
+@compiles(_Ranges, "sqlite")
+def _ranges_sqlite(element: _Ranges, compiler: SQLCompiler, **options: object) -> str:
+    (ranges,) = (compiler.process(clause, **options) for clause in element.clauses)
+    ends = "json_extract(value, '$[0]') AS first, json_extract(value, '$[1]') AS last"
+    return f"(SELECT key AS place, {ends} FROM json_each({ranges}))"
+
+
+@compiles(_Ranges, "postgresql")
+def _ranges_postgresql(element: _Ranges, compiler: SQLCompiler, **options: object) -> str:
+    (ranges,) = (compiler.process(clause, **options) for clause in element.clauses)
+    ends = "(value->>0)::bigint AS first, (value->>1)::bigint AS last"
+    return (
+        f"(SELECT ordinality AS place, {ends} "
+        f"FROM json_array_elements(CAST({ranges} AS json)) WITH ORDINALITY AS listed (value, ordinality))"
     )

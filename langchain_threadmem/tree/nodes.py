@@ -37,7 +37,18 @@ from langchain_threadmem.storage.schema import (
     tree,
     unit,
 )
-from langchain_threadmem.storage.statements import ONE, ZERO, Conn, Query, Statement, insert_of, within
+from langchain_threadmem.storage.statements import (
+    ONE,
+    ZERO,
+    Conn,
+    Query,
+    Statement,
+    insert_of,
+    number_rows,
+    range_rows,
+    within,
+    within_rows,
+)
 from langchain_threadmem.tree import trees
 from langchain_threadmem.tree.node import MessageSummary
 
@@ -163,14 +174,41 @@ _SPANS_OF = _spans(
     ),
     "keys",
 )
-_ROWS_OF_RANGE = Statement(_rows().where(_RANGE).order_by(node.c.key), "first", "last")
+
+
+class RangeStatement:
+    """The rows of nodes in ranges of keys, in the order of the ranges: one statement for any number.
+
+    Args:
+        rows: A query of nodes.
+    """
+
+    def __init__(self, rows: Select[Any]) -> None:
+        ranges = range_rows("ranges")
+        self._one = Statement(rows.where(_RANGE).order_by(node.c.key), "first", "last")
+        self._several = Statement(
+            rows.where(node.c.key.between(ranges.c.first, ranges.c.last)).order_by(
+                ranges.c.place, node.c.key
+            ),
+            "ranges",
+        )
+
+    def queries(self, ranges: Sequence[tuple[int, int]]) -> list[Query]:
+        """The query for ranges; none for no range."""
+        if len(ranges) > 1:
+            return [(self._several, (json.dumps(ranges),))]
+        return [(self._one, range_) for range_ in ranges]
+
+    def rows(self, conn: Conn, ranges: Sequence[tuple[int, int]]) -> list[tuple[Any, ...]]:
+        """The rows of ranges."""
+        return list(chain.from_iterable(conn.each(*self.queries(ranges))))
+
+
+_ROWS_OF_RANGES = RangeStatement(_rows())
 _FIRST_OF_RANGE = Statement(
     _rows().where(_RANGE).order_by(node.c.key).limit(bindparam("most")), "first", "last", "most"
 )
-_MESSAGES_OF_RANGE = Statement(
-    select(*node.c["message", "body", "role", "seq"]).where(_RANGE, STORED).order_by(node.c.key),
-    *("first", "last"),
-)
+_MESSAGES_OF_RANGES = RangeStatement(select(*node.c["message", "body", "role", "seq"]).where(STORED))
 _QUESTION_OF_RANGE = Statement(
     select(node.c.message)
     .where(_RANGE, node.c.role == literal_column("'human'"), node.c.message != "")
@@ -178,12 +216,18 @@ _QUESTION_OF_RANGE = Statement(
     .limit(1),
     *("first", "last"),
 )
-_NODES_OF_RANGE = Statement(
-    select(*node.c["message", "body", "role", "key", "state"]).where(_RANGE).order_by(node.c.key),
-    *("first", "last"),
-)
+_NODES_OF_RANGES = RangeStatement(select(*node.c["message", "body", "role", "key", "state"]))
 _BY_KEY = Statement(_rows().where(node.c.key == bindparam("key")), "key")
 _BY_SEQ = Statement(_rows().where(node_keys.is_at(node, _TREE, _SEQ)), "tree", "seq")
+_numbers = number_rows("seqs")
+_BY_SEQS = Statement(
+    _rows().where(
+        within_rows(node.c.key, select(node_keys.key_at(_TREE, _numbers.c.value)).select_from(_numbers)),
+        node.c.tree == _TREE,
+        within(node.c.seq, "seqs"),
+    ),
+    *("tree", "seqs"),
+)
 _MESSAGE_AT = Statement(select(node.c.message).where(node_keys.is_at(node, _TREE, _SEQ)), "tree", "seq")
 _STATE_AT = Statement(
     select(*node.c["state", "parent"]).where(node_keys.is_at(node, _TREE, _SEQ)), "tree", "seq"
@@ -320,7 +364,7 @@ def newest(spans: Sequence[tuple[int, int]], most: int) -> list[tuple[int, int]]
 def thread(conn: Conn, key: int, most: int | None = None) -> list[NodeRow]:
     """The nodes from the root to a node, or the last `most` of them, oldest first."""
     ranges = spans(conn, key) if most is None else newest(spans(conn, key), most)
-    return _opened(conn, [row for first, last in ranges for row in conn.all(_ROWS_OF_RANGE, first, last)])
+    return _opened(conn, _ROWS_OF_RANGES.rows(conn, ranges))
 
 
 def first_of(conn: Conn, spans: Iterable[tuple[int, int]], most: int) -> list[NodeRow]:
@@ -353,7 +397,7 @@ def threads(conn: Conn, keys: Collection[int], most: int) -> dict[int, list[Node
 
 def below(conn: Conn, key: int, most: int) -> list[NodeRow]:
     """The live nodes below a node in its segment, within `most` positions, oldest first."""
-    rows = _opened(conn, conn.all(_ROWS_OF_RANGE, key, min(key + most, key | LAST_POSITION)))
+    rows = _opened(conn, _ROWS_OF_RANGES.rows(conn, [(key, min(key + most, key | LAST_POSITION))]))
     end = next((n for n, (above, row) in enumerate(pairwise(rows), 1) if row.parent != above.seq), len(rows))
     return [row for row in rows[1:end] if row.state == State.LIVE]
 
@@ -361,7 +405,7 @@ def below(conn: Conn, key: int, most: int) -> list[NodeRow]:
 def thread_messages(conn: Conn, key: int, most: int | None = None) -> list[tuple[str, str, str, int]]:
     """Message id, body, role and number of the nodes that `thread` returns."""
     ranges = spans(conn, key) if most is None else newest(spans(conn, key), most)
-    return opened_messages(conn, conn.each(*((_MESSAGES_OF_RANGE, range_) for range_ in ranges)))
+    return opened_messages(conn, [_MESSAGES_OF_RANGES.rows(conn, ranges)])
 
 
 def question_above(conn: Conn, key: int) -> str | None:
@@ -372,9 +416,9 @@ def question_above(conn: Conn, key: int) -> str | None:
     return None
 
 
-def messages_queries(ranges: Iterable[tuple[int, int]]) -> list[Query]:
+def messages_queries(ranges: Sequence[tuple[int, int]]) -> list[Query]:
     """The queries for the messages of ranges of keys, purged messages included; see `MessageRow`."""
-    return [(_NODES_OF_RANGE, range_) for range_ in ranges]
+    return _NODES_OF_RANGES.queries(ranges)
 
 
 def opened_messages(conn: Conn, results: Iterable[Iterable[Any]]) -> list[Any]:
@@ -401,7 +445,7 @@ def thread_ends(conn: Conn, keys: Iterable[int]) -> dict[int, int]:
 
 def between(conn: Conn, first: int, last: int) -> list[NodeRow]:
     """The nodes of a range of keys, in the order of the keys."""
-    return _opened(conn, conn.all(_ROWS_OF_RANGE, first, last))
+    return _opened(conn, _ROWS_OF_RANGES.rows(conn, [(first, last)]))
 
 
 def tip(conn: Conn, tree_id: int) -> NodeRow | None:
@@ -424,8 +468,8 @@ def by_seq(conn: Conn, tree_id: int, seq: int) -> NodeRow | None:
 
 def by_seqs(conn: Conn, tree_id: int, seqs: Iterable[int]) -> dict[int, NodeRow]:
     """Nodes of a tree by their numbers; unknown numbers are omitted."""
-    rows = chain.from_iterable(conn.each(*((_BY_SEQ, (tree_id, seq)) for seq in seqs)))
-    return {row.seq: row for row in _opened(conn, list(rows))}
+    rows = conn.all(_BY_SEQS, tree_id, json.dumps(sorted(set(seqs))))
+    return {row.seq: row for row in _opened(conn, rows)}
 
 
 def remaining(conn: Conn, tree_id: int, seq: int | None) -> int | None:

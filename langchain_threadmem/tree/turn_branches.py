@@ -20,7 +20,7 @@ from sqlalchemy import bindparam, func, select
 from langchain_threadmem.common.ranges import ENDLESS, Range, joined, within
 from langchain_threadmem.storage import node_keys
 from langchain_threadmem.storage.schema import lineage, node
-from langchain_threadmem.storage.statements import Conn, Statement, insert_of
+from langchain_threadmem.storage.statements import ONE, ZERO, Conn, Statement, insert_of
 
 
 class Begun(NamedTuple):
@@ -60,15 +60,24 @@ def nodes_of_turns(begun: Sequence[Begun], turns: Sequence[Range], thread: str) 
 
 _of_tree = lineage.c.tree == bindparam("tree")
 _of_thread = (_of_tree, lineage.c.thread == bindparam("thread"))
-_OWN = Statement(
-    select(*lineage.c["turn", "hidden"])
-    .where(*_of_thread, lineage.c.seq <= bindparam("seq"))
+_own = (
+    select(lineage.c.seq)
+    .where(*_of_thread, lineage.c.seq <= bindparam("since"))
     .order_by(lineage.c.seq.desc())
-    .limit(1),
-    *("tree", "thread", "seq"),
+    .limit(ONE)
+    .offset(ZERO)
 )
-_NEWEST = Statement(
-    select(lineage.c.turn).where(*_of_thread).order_by(lineage.c.turn.desc()).limit(1), "tree", "thread"
+_HISTORY = Statement(
+    select(
+        *(
+            select(column).where(_of_tree, lineage.c.seq == _own.scalar_subquery()).scalar_subquery()
+            for column in lineage.c["turn", "hidden"]
+        ),
+        select(func.max(lineage.c.turn)).where(*_of_thread).scalar_subquery(),
+        select(func.max(lineage.c.turn)).where(_of_tree).scalar_subquery(),
+        select(lineage.c.turn).where(_of_tree, lineage.c.seq == bindparam("at")).exists(),
+    ),
+    *("tree", "thread", "since", "at"),
 )
 _LATER = Statement(
     select(*lineage.c["turn", "seq"]).where(*_of_thread, lineage.c.turn > bindparam("turn")),
@@ -90,7 +99,6 @@ _BEFORE = Statement(
     .limit(bindparam("most")),
     *("tree", "thread", "turn", "most"),
 )
-_LAST = Statement(select(lineage.c.turn).where(_of_tree).order_by(lineage.c.turn.desc()).limit(1), "tree")
 _AT = Statement(select(lineage.c.hidden).where(_of_tree, lineage.c.seq == bindparam("seq")), "tree", "seq")
 _OF_TURN = Statement(
     select(*lineage.c["hidden", "thread"]).where(_of_tree, lineage.c.seq == bindparam("seq")), "tree", "seq"
@@ -116,7 +124,8 @@ def unseen(conn: Conn, tree_id: int, thread: str, since: int) -> Sequence[Range]
         thread: The LangGraph thread; empty for the thread with the name of the conversation.
         since: Number of the first node of the turn that the run continues; 0 if it continues no turn.
     """
-    return _nodes_of(conn, tree_id, thread, _unseen_turns(conn, tree_id, thread, since))
+    history = _history(conn, tree_id, thread, since)
+    return _nodes_of(conn, tree_id, thread, _unseen_turns(conn, tree_id, thread, history))
 
 
 def unseen_by(conn: Conn, tree_id: int, thread: str, seq: int) -> Sequence[Range]:
@@ -140,16 +149,42 @@ def _nodes_of(conn: Conn, tree_id: int, thread: str, turns: Sequence[Range]) -> 
     return nodes_of_turns([Begun(*row) for row in conn.all(_SINCE, tree_id, turns[0][0])], turns, thread)
 
 
+class _History(NamedTuple):
+    """The turns before a turn that begins.
+
+    Attributes:
+        own: The turn that the run continues; 0 for none.
+        hidden: The turns that its run did not see.
+        newest: The newest turn of the thread; 0 for none.
+        last: The newest turn of the tree; 0 for none.
+        is_begun: Whether a run began a turn with the node.
+    """
+
+    own: int
+    hidden: list[Range]
+    newest: int
+    last: int
+    is_begun: bool
+
+
+def _history(conn: Conn, tree_id: int, thread: str, since: int, at: int = 0) -> _History:
+    ((own, hidden, newest, last, is_begun),) = conn.all(_HISTORY, tree_id, thread, since, at)
+    ranges = [(first, last) for first, last in json.loads(hidden or "[]")]
+    return _History(own or 0, ranges, newest or 0, last or 0, bool(is_begun))
+
+
 def _unseen_turns(
-    conn: Conn, tree_id: int, thread: str, since: int, is_unseen: Callable[[int], bool] | None = None
+    conn: Conn,
+    tree_id: int,
+    thread: str,
+    history: _History,
+    is_unseen: Callable[[int], bool] | None = None,
 ) -> list[Range]:
-    own, hidden = conn.one(_OWN, tree_id, thread, since) or (0, "[]")
-    newest = conn.one(_NEWEST, tree_id, thread) or (0,)
-    turns = [(first, last) for first, last in json.loads(hidden)]
-    if newest[0] <= own:
+    own, turns, newest = history.own, history.hidden, history.newest
+    if newest <= own:
         return turns
     if is_unseen is None:
-        return joined([*turns, (own + 1, newest[0])])
+        return joined([*turns, (own + 1, newest)])
     later = conn.all(_LATER, tree_id, thread, own)
     return joined([*turns, *((turn, turn) for turn, seq in later if is_unseen(seq))])
 
@@ -187,11 +222,11 @@ def begin(
         is_unseen: Whether the successors of the run do not see a turn that began after `since`, by the number
             of its first node; by default they see none of these turns.
     """
-    if is_begun(conn, tree_id, seq):
+    history = _history(conn, tree_id, thread, 0 if since is None else since, seq)
+    if history.is_begun:
         return
-    turns = [] if since is None else _unseen_turns(conn, tree_id, thread, since, is_unseen)
-    (last,) = conn.one(_LAST, tree_id) or (0,)
-    conn.run(_PUT, tree_id, seq, last + 1, thread, json.dumps(turns, separators=(",", ":")))
+    turns = [] if since is None else _unseen_turns(conn, tree_id, thread, history, is_unseen)
+    conn.run(_PUT, tree_id, seq, history.last + 1, thread, json.dumps(turns, separators=(",", ":")))
 
 
 def copy(conn: Conn, source: int, target: int) -> None:

@@ -293,13 +293,15 @@ def _place(
     if active is TIP:
         active = _tip_before(conn, tree, head, {str(message.id) for message in new})
     moved = heal.move(conn, tree, selected.moves, selected.chosen_in)
+    if moved:
+        write.rows_read = None
     if selected.vectors is not None:
         selected.vectors.store(conn)
     message_id = str(new[0].id)
     stored = write.place(Newest(message_id, parent))
     here = nodes.by_message(conn, tree, message_id)
     if here is None:  # The message was removed, and a checkpoint that contains it is cached.
-        write.prepared = write.prepared.without_base(conversation.runtime.parts.keep)
+        write.replace(write.prepared.without_base(conversation.runtime.parts.keep))
         stored = write.place(Newest(message_id, parent))
         here = nodes.by_message(conn, tree, message_id)
     assert here is not None, f"message {message_id!r} was just stored"

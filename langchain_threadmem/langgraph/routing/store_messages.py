@@ -44,9 +44,10 @@ from langchain_threadmem.tree import nodes, superseding, trees, turn_branches
 from langchain_threadmem.tree import placements as stored_placements
 from langchain_threadmem.tree.append import TIP, Parent
 from langchain_threadmem.tree.conversation import created_tree_of, tree_of
+from langchain_threadmem.tree.lists import stored_lists
 from langchain_threadmem.tree.lists.encoded import EncodedMessage
 from langchain_threadmem.tree.lists.list_cache import CachedList, ListCache, PreparedList
-from langchain_threadmem.tree.lists.stored_lists import Newest, StoredList, place_list
+from langchain_threadmem.tree.lists.stored_lists import Newest, PlacementRows, StoredList, place_list
 from langchain_threadmem.tree.rows import drafts_of
 from langchain_threadmem.tree.trees import TreeEpoch
 
@@ -65,6 +66,7 @@ class ListWrite:
         head: The head of the tree before the write.
         prepared: The list.
         otherwise: The parent of the first message, if no message of the list is stored.
+        rows_read: The rows for the placing of the list, while the transaction has not written.
     """
 
     conn: Conn
@@ -72,8 +74,13 @@ class ListWrite:
     head: trees.Head
     prepared: PreparedList
     otherwise: Parent
+    rows_read: PlacementRows | None = None
     cached: CachedList | None = None
     stored: StoredList | None = None
+
+    def replace(self, prepared: PreparedList) -> None:
+        """Store another list instead."""
+        self.prepared, self.rows_read = prepared, None
 
     def place(self, newest: Newest | None = None) -> StoredList:
         """Store the list; `newest` is the message whose parent a selector has chosen."""
@@ -86,7 +93,9 @@ class ListWrite:
             newest=newest,
             otherwise=self.otherwise,
             whole=False,
+            rows_read=self.rows_read,
         )
+        self.rows_read = None
         if new.messages and self.stored.exact:
             self.cached = new.cached(self.tree, head, self.stored)
         if new.base is not None and new.base.outdated:
@@ -119,10 +128,11 @@ def write_list(
             conn: Conn, prepared: PreparedList = prepared
         ) -> tuple[T, CachedList | None, Removed] | None:
             trees.lock(conn, tree)
-            head = trees.head(conn, tree)
-            if not prepared.is_current(tree, head):
+            queries = stored_lists.placement_queries(tree, prepared.rest, prepared.after)
+            rows = stored_lists.placement_rows(iter(conn.each(*queries)))
+            if not prepared.is_current(tree, rows.head):
                 return None
-            list_write = ListWrite(conn, tree, head, prepared, otherwise)
+            list_write = ListWrite(conn, tree, rows.head, prepared, otherwise, rows)
             value = work(list_write)
             keys = () if list_write.stored is None else list_write.stored.removed
             left = summary_queries.take_out_removed(conn, runtime.owner, name, keys)
@@ -331,7 +341,7 @@ def _remember(
     if question is not None:
         at = listed.index(encoded[question])
     listed = _with_own_ids(conn, tree, head, listed, at)
-    write.prepared = PreparedList.of_encoded(listed)
+    write.replace(PreparedList.of_encoded(listed))
     if question is not None:
         is_first = all(message.role == "system" for message in listed[:at])
         newest = Newest(listed[0 if is_first else at].id, selected.parent)
@@ -454,8 +464,8 @@ def _recognised(
     if not repeated:
         return None
     numbers = {said[n]: speech.id for n, speech in repeated.items()}
-    rows = yield from Sql(lambda conn: {n: nodes.by_seq(conn, tree, seq) for n, seq in numbers.items()})
-    found = {n: row for n, row in rows.items() if row is not None}
+    rows = yield from Sql(lambda conn: nodes.by_seqs(conn, tree, numbers.values()))
+    found = {n: rows[seq] for n, seq in numbers.items() if seq in rows}
     bodies = [(row.message, row.body, row.role) for row in found.values()]
     known = dict(zip(found, decode_stored(bodies, other=conversation.runtime.parts.read), strict=True))
     return [known.get(n, message) for n, message in enumerate(messages)]

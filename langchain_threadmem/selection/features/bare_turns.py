@@ -54,7 +54,7 @@ def read_texts(tree: TreeView, turn_ends: Sequence[TurnEnd], bare: BareTexts) ->
     elif missing:
 
         def by_number(conn: Conn) -> list[nodes.NodeRow]:
-            return [row for seq in missing if (row := nodes.by_seq(conn, tree.tree, seq)) is not None]
+            return list(nodes.by_seqs(conn, tree.tree, missing).values())
 
         read = nodes_of((yield from Sql(by_number)), tree.runtime.parts.read)
     else:

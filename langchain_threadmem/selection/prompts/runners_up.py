@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import select
 
 from langchain_threadmem.common.ranges import Range
 from langchain_threadmem.storage.schema import State, choice, node, unit
@@ -18,12 +18,10 @@ from langchain_threadmem.tree.nodes import NodeRow
 
 _LONGEST_TURN = 16
 """The number of the newest messages of a thread in which the beginning of its last turn is looked for."""
-_PATH = Statement(
-    select(*node.c["seq", "message", "state", "key"], choice.c.chances)
-    .outerjoin(choice, choice.c.key == node.c.key)
-    .where(node.c.key.between(bindparam("first"), bindparam("last")))
-    .order_by(node.c.key),
-    *("first", "last"),
+_PATH = nodes.RangeStatement(
+    select(*node.c["seq", "message", "state", "key"], choice.c.chances).outerjoin(
+        choice, choice.c.key == node.c.key
+    )
 )
 _FORGOTTEN = Statement(
     select(unit.c.key).where(within(unit.c.key, "keys"), unit.c.forgotten.is_not(None)), "keys"
@@ -58,13 +56,12 @@ def path(conn: Conn, key: int) -> Path:
     """The thread down to a node."""
     messages: dict[int, str] = {}
     candidates: dict[str, Candidates] = {}
-    for rows in conn.each(*((_PATH, range_) for range_ in nodes.spans(conn, key))):
-        for number, message, state, _, chances in rows:
-            if state == State.PURGED:
-                continue
-            messages[number] = message
-            if chances is not None and (pairs := stored_placements.chances_of(chances)):
-                candidates[message] = Candidates(number, pairs)
+    for number, message, state, _, chances in _PATH.rows(conn, nodes.spans(conn, key)):
+        if state == State.PURGED:
+            continue
+        messages[number] = message
+        if chances is not None and (pairs := stored_placements.chances_of(chances)):
+            candidates[message] = Candidates(number, pairs)
     return Path(messages, candidates)
 
 
@@ -73,9 +70,7 @@ def moved(conn: Conn, key: int) -> set[str]:
 
     Such a message has other candidates than when its answer was asked for, or none.
     """
-    rows = [
-        row for rows in conn.each(*((_PATH, range_) for range_ in nodes.spans(conn, key))) for row in rows
-    ]
+    rows = _PATH.rows(conn, nodes.spans(conn, key))
     keys = [key for _, _, _, key, chances in rows if chances is not None]
     placements = stored_placements.by_keys(conn, keys) if keys else {}
     changed = {
