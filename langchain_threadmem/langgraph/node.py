@@ -145,10 +145,15 @@ def select_thread_node(
     """
     chosen = selector if selector is not None else SemanticNodeSelector()
     conversations = RunConversations(system, conversation_id, chosen, owner, **options)
-    return _select_node(conversations, messages_key, suggestion_threshold(on_select, suggest_at))
+    threshold = suggestion_threshold(on_select, suggest_at)
+    return _select_node(conversations, messages_key, threshold, is_prompt=True)
 
 
-def _select_node(conversations: RunConversations, messages_key: str, threshold: float | None) -> Node:
+def _select_node(
+    conversations: RunConversations, messages_key: str, threshold: float | None, *, is_prompt: bool = False
+) -> Node:
+    """The node of `select_thread_node`; `is_prompt`: a model reads its list as it is."""
+
     def work(state: Any, conversation: ThreadedConversation, lineage: Lineage) -> Flow[dict[str, Any]]:
         messages, before = _list(state, messages_key), value_in(state, "active_thread")
         routed = yield from announced_route(
@@ -156,6 +161,8 @@ def _select_node(conversations: RunConversations, messages_key: str, threshold: 
         )
         if routed is None:
             return {}
+        if is_prompt:
+            yield from coverage.counted(conversation, routed.messages or messages)
         update = state_update(routed, threshold is not None, messages_key)
         update = yield from with_own_summaries(conversation, state, messages, routed, update, messages_key)
         return (yield from shown_before(update, messages_key))

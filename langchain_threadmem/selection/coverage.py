@@ -20,7 +20,9 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from langchain_threadmem.common.inputs import is_share, is_whole
 from langchain_threadmem.common.ranges import Range, within
+from langchain_threadmem.engine import telemetry
 from langchain_threadmem.engine.flow import Flow, Sql
+from langchain_threadmem.engine.prompt_words import PromptCounter, PromptWords
 from langchain_threadmem.engine.runtime import TreeCache
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.messages.codec import clone, text_of
@@ -51,6 +53,8 @@ SHARE_RECALLED, LEAST_RECALLED = 0.1, 150
 """The maximum size of all that was recalled for a thread: a share of it, and at least these tokens."""
 _ROUNDING: Final = 1e-9
 """The rounding error of a sum of probabilities."""
+PROMPT_WORDS, REPEATED_WORDS = "threadmem.prompt.words", "threadmem.prompt.repeated_words"
+"""The attributes of a span for a prompt, see `PromptWords`."""
 _LETTERS: Final = 4
 """The number of characters of a thread that count as a token."""
 
@@ -101,7 +105,20 @@ def prompt(
         return view
     if any(map(_response_of, view)):
         view = yield from _with_own_chains(conversation, view)
-    return as_prompt(view)
+    view = as_prompt(view)
+    yield from counted(conversation, view)
+    return view
+
+
+@telemetry.observed(
+    "build_prompt",
+    telemetry.of_conversation,
+    lambda words: {PROMPT_WORDS: words.words, REPEATED_WORDS: words.repeated},
+)
+def counted(conversation: ThreadedConversation, prompt: Sequence[BaseMessage]) -> Flow[PromptWords]:
+    """Count the words of a prompt, which are attributes of a span, too."""
+    yield from ()
+    return conversation.runtime.get(PromptCounter).count(conversation.name, prompt)
 
 
 def _response_of(message: BaseMessage) -> str:

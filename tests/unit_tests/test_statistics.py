@@ -8,11 +8,25 @@ from typing import Any
 
 import pytest
 from conftest import WordEmbeddings
+from langchain.agents import create_agent
 from langchain_core.language_models import FakeListChatModel
+from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.base import empty_checkpoint
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, MessagesState, StateGraph
 
-from langchain_threadmem import LLMSummarizer, MemorySystem, ThreadMemSaver, ThreadMemStore
+from langchain_threadmem import (
+    LinearNodeSelector,
+    LLMSummarizer,
+    MemorySystem,
+    ThreadMemMiddleware,
+    ThreadMemSaver,
+    ThreadMemStore,
+    create_threaded_chat,
+    select_thread_node,
+)
 from langchain_threadmem.common.usage import Used
+from langchain_threadmem.engine.prompt_words import PromptWords
 from langchain_threadmem.maintenance.statistics import queries
 from langchain_threadmem.storage import schema
 from langchain_threadmem.storage.statements import Statement
@@ -104,6 +118,49 @@ def test_model_calls_are_part_of_the_statistics(system: MemorySystem, verbs: Wra
     memory.append("one", "two")
     memory.summarize(2)
     assert verbs(system).stats().usage == {"summary": Used(1, 0, 0)}
+
+
+ASKED = ("How do figs grow?", "And plums?", "And pears?")
+COUNTED = PromptWords(3, 4 + 8 + 12, 4 + 8)
+"""Each answer has two words; the second prompt begins with the first question, the third with three messages
+more."""
+
+
+def test_words_of_prompts_are_counted_with_those_that_began_an_earlier_prompt(
+    system: MemorySystem, verbs: Wrap
+) -> None:
+    memory = system.conversation("talk")
+    for number, question in enumerate(ASKED):
+        memory.append(HumanMessage(question, id=f"h{number}"))
+        assert verbs(memory).messages()[-1].text == question
+        memory.append(AIMessage("In sun.", id=f"a{number}"))
+    assert len(verbs(memory).messages()) == 6  # The thread is answered, so this is no prompt.
+    assert verbs(system).stats().prompts == COUNTED
+
+
+def graph(system: MemorySystem, model: Any) -> Any:
+    builder = StateGraph(MessagesState).add_node("select", select_thread_node(system, LinearNodeSelector()))
+    builder.add_node("model", lambda state: {"messages": [model.invoke(state["messages"])]})
+    return builder.add_edge(START, "select").add_edge("select", "model").compile(checkpointer=InMemorySaver())
+
+
+def chat(system: MemorySystem, model: Any) -> Any:
+    return create_threaded_chat(model, system, selector=LinearNodeSelector(), checkpointer=InMemorySaver())
+
+
+def agent(system: MemorySystem, model: Any) -> Any:
+    memory = ThreadMemMiddleware(system, selector=LinearNodeSelector())
+    return create_agent(model, [], middleware=[memory], checkpointer=InMemorySaver())
+
+
+@pytest.mark.parametrize("build", [graph, chat, agent])
+def test_words_of_the_prompts_of_graphs_are_counted(
+    system: MemorySystem, invoke: Callable[..., Any], build: Callable[[MemorySystem, Any], Any]
+) -> None:
+    built = build(system, FakeListChatModel(responses=["In sun."]))
+    for question in ASKED:
+        invoke(built, {"messages": [("user", question)]}, {"configurable": {"thread_id": "talk"}})
+    assert system.stats().prompts == COUNTED
 
 
 def test_a_memory_that_is_only_read_is_counted(url: str, owner: str, verbs: Wrap) -> None:

@@ -242,3 +242,14 @@ def test_without_a_provider_opentelemetry_is_not_imported() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=True
     )
     assert run.stdout.strip() == "[]"
+
+
+def test_the_words_of_a_prompt_are_attributes(system: MemorySystem, spans: Spans) -> None:
+    memory = system.conversation("talk")
+    memory.append("How do figs grow?")
+    assert len(memory.messages) == 1
+    found = spans.attributes("build_prompt")
+    assert found["gen_ai.conversation.id"] == "talk"
+    assert (found["threadmem.prompt.words"], found["threadmem.prompt.repeated_words"]) == (4, 0)
+    assert len(memory.messages) == 1
+    assert spans.attributes("build_prompt")["threadmem.prompt.repeated_words"] == 4

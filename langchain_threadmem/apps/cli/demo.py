@@ -20,6 +20,7 @@ from langchain_threadmem.apps.cli import rich_output
 from langchain_threadmem.apps.cli.arguments import progress_bar
 from langchain_threadmem.chat_memory import ChatMemory
 from langchain_threadmem.common.inputs import Progress
+from langchain_threadmem.engine.prompt_words import PromptCounter, PromptWords
 from langchain_threadmem.errors import InputError, PersistenceError
 from langchain_threadmem.formats.exporters.files import read_text, write_text
 from langchain_threadmem.formats.exporters.json import parse_conversation
@@ -106,12 +107,16 @@ class Played(NamedTuple):
         total: Approximate tokens of the full history up to each turn.
         followed: The number of messages that continue an earlier turn, if the topics are known.
         covered: The number of these for which the turn that they continue is shown.
+        sent: The words of the lists that a model reads.
+        whole: The words of the full history up to each turn.
     """
 
     shown: int
     total: int
     followed: int
     covered: int
+    sent: PromptWords
+    whole: PromptWords
 
 
 def play(memory: ChatMemory, turns: Sequence[Turn], progress: Progress, topics: Sequence[str] = ()) -> Played:
@@ -126,14 +131,18 @@ def play(memory: ChatMemory, turns: Sequence[Turn], progress: Progress, topics: 
     Example:
         >>> from langchain_core.messages import AIMessage, HumanMessage
         >>> play(ChatMemory(), [[HumanMessage("Hello"), AIMessage("Hi!")]], lambda done, total: None)
-        Played(shown=6, total=6, followed=0, covered=0)
+        Played(shown=6, total=6, followed=0, covered=0, sent=PromptWords(prompts=1, words=1, ...
     """
     shown = total = history = followed = covered = 0
+    counter, whole = memory._runtime.get(PromptCounter), PromptCounter(memory._runtime)
+    said, before = list[BaseMessage](), counter.total
     last_of_topic: dict[str, str | None] = {}
     for done, ((first, *answers), topic) in enumerate(zip(turns, chain(topics, repeat("")), strict=False), 1):
         last = memory.append([first])
         history += count_tokens_approximately([first])
+        said.append(first)
         if first.type == "human":
+            whole.count("", said)
             view = memory.messages
             shown += count_tokens_approximately(view)
             total += history
@@ -142,11 +151,12 @@ def play(memory: ChatMemory, turns: Sequence[Turn], progress: Progress, topics: 
                 covered += last_of_topic[topic] in quoted_ids(view)
         if answers:
             last = memory.append(answers)
+            said += answers
             history += count_tokens_approximately(answers)
         if topic:
             last_of_topic[topic] = last[-1].message.id
         progress(done, len(turns))
-    return Played(shown, total, followed, covered)
+    return Played(shown, total, followed, covered, counter.total - before, whole.total)
 
 
 def questions_for(history: Sequence[ConversationNode]) -> list[str]:
@@ -199,10 +209,15 @@ def _free_name(system: MemorySystem, name: str) -> str:
 
 
 def _saving(played: Played) -> Text:
-    shown, total, followed, covered = played
+    shown, total, followed, covered, sent, whole = played
     coverage = f"{covered} of {followed} follow-ups see the turn that they continue.\n" if followed else ""
     share = f", {100 * shown / total:.0f} % of the {total:,} tokens of the full history" if total else ""
-    return Text(f"{coverage}Over all turns, a model reads {shown:,} tokens{share}.")
+    at_tenth, at_half = (sent.price(cached) / (whole.price(cached) or 1.0) for cached in (0.1, 0.5))
+    price = (
+        f"\nWhere a provider bills a beginning that it has seen at a tenth, it costs {100 * at_tenth:.0f} % "
+        f"of the full history; at half, {100 * at_half:.0f} %."
+    )
+    return Text(f"{coverage}Over all turns, a model reads {shown:,} tokens{share}.{price if total else ''}")
 
 
 def _legend(history: Sequence[ConversationNode]) -> Iterator[Text]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from langchain_threadmem.common.usage import Used
 from langchain_threadmem.engine.flow import Call, Flow, Sql
+from langchain_threadmem.engine.prompt_words import PromptCounter, PromptWords
 from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.maintenance.removal import tables
@@ -52,6 +53,8 @@ class Statistics:
         checkpoints: The number of LangGraph's checkpoints.
         items: The number of values in the `ThreadMemStore`.
         usage: Model calls and tokens since the system was opened, by purpose.
+        prompts: The words of prompts since the system was opened, and those that repeat the beginning of an
+            earlier prompt. Prompts are the lists that this memory returned for an open question.
         database: The size of the database, with the data of all owners.
         bias: The thresholds of selectors, learned from messages that were placed by hand.
     """
@@ -64,6 +67,7 @@ class Statistics:
     checkpoints: int
     items: int
     usage: Mapping[str, Used]
+    prompts: PromptWords
     database: DatabaseSize
     bias: Bias
 
@@ -84,6 +88,7 @@ def statistics(runtime: Runtime) -> Flow[Statistics]:
         runtime.owner,
         *counted,
         usage=runtime.usage.by_purpose(),
+        prompts=runtime.get(PromptCounter).total,
         database=DatabaseSize(owners, files or size, table_bytes, estimated, index_bytes),
         bias=bias,
     )
