@@ -1149,28 +1149,6 @@ class ChatMemory:
     ato_mermaid = averb(to_mermaid)
 
     @verb
-    def to_mermaid_parts(self, **options: Unpack[MermaidOptions]) -> Flow[list[str]]:
-        """The whole tree as Mermaid diagrams, each within the limits.
-
-        Args:
-            **options: As for `to_mermaid`.
-
-        Raises:
-            InputError: The role is unknown, a number is negative, or a message exceeds the limits.
-
-        Example:
-            >>> from langchain_core.messages import HumanMessage
-            >>> memory = ChatMemory(embeddings=False)
-            >>> _ = memory.extend([HumanMessage("Go on") for _ in range(600)])
-            >>> [part.count("Go on") for part in memory.to_mermaid_parts()]
-            [501, 99]
-        """
-        history = yield from read.history(self._conversation)
-        return mermaid.to_mermaid_parts(graph.living(history), **options)
-
-    ato_mermaid_parts = averb(to_mermaid_parts)
-
-    @verb
     def export(self, format: str = "json") -> Flow[str]:
         """The conversation as text.
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
 from copy import copy
 from datetime import datetime
 from pathlib import Path
@@ -20,7 +19,6 @@ from langchain_threadmem.chat_memory import ChatMemory, ConversationOptions
 from langchain_threadmem.common.filters.store import Filter
 from langchain_threadmem.common.inputs import Progress, check_no_class, is_whole
 from langchain_threadmem.common.usage import Usage
-from langchain_threadmem.common.workers import Background
 from langchain_threadmem.engine.flow import Flow, Sql, arun, averb, run, verb
 from langchain_threadmem.engine.owners import OwnerOfRun, Run, check_person, owner_of_run
 from langchain_threadmem.engine.runtime import Resources, Runtime
@@ -176,7 +174,6 @@ class MemorySystem:
         self.summarizer = check_summarizer(summarizer)
         """The summarizer of sessions and of the long-term memory."""
         self._limits = Limits(self.settings.max_group_size, self.settings.max_token_count, token_counter)
-        self._background = Background()
         self.owner_of_run = owner if callable(owner) else None
         """Names the owner of a run, if the system serves the owners of many runs."""
         self._is_view = False
@@ -845,34 +842,6 @@ class MemorySystem:
 
     asummarize_long_term_memory = averb(summarize_long_term_memory)
 
-    def summarize_in_background(self, id: str | None = None) -> Future[MemoryUnit | None]:
-        """Run `summarize_session` or `summarize_long_term_memory` in the background.
-
-        The calls run one after the other in one thread of the system. `close` waits for the running call and
-        drops the waiting calls.
-
-        Args:
-            id: The session; by default the whole long-term memory.
-
-        Returns:
-            A future with the result or the error of the run; an error is also logged.
-
-        Example:
-            >>> from langchain_threadmem import MemorySystem
-            >>> with MemorySystem(embeddings=False) as system:
-            ...     nodes = system.conversation("monday").append("How warm is dough?", "About 25 degrees.")
-            ...     system.summarize_in_background("monday").result().rank
-            1
-        """
-        system = self._for_call()
-        if id is None:
-            return self._background.submit("summarising the memory", system.summarize_long_term_memory)
-        return self._background.submit(f"summarising session {id!r}", lambda: system.summarize_session(id))
-
-    async def asummarize_in_background(self, id: str | None = None) -> asyncio.Future[MemoryUnit | None]:
-        """Async `summarize_in_background`; the future can be awaited."""
-        return asyncio.wrap_future(self.summarize_in_background(id))
-
     def _summarising(self, progress: Progress | None) -> Summarising:
         return Summarising(self.runtime, self.summarizer, self._limits, progress)
 
@@ -1202,7 +1171,6 @@ class MemorySystem:
         if self._is_view:
             run(self.runtime.settle(), self.runtime)
             return
-        self._background.close()
         self.resources.close()
 
     async def aclose(self) -> None:
@@ -1210,7 +1178,6 @@ class MemorySystem:
         if self._is_view:
             await arun(self.runtime.settle(), self.runtime)
             return
-        await asyncio.to_thread(self._background.close)
         await self.resources.aclose()
 
     def __enter__(self) -> Self:

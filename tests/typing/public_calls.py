@@ -288,12 +288,6 @@ def use_memory(memory: ChatMemory, message: BaseMessage, when: datetime, path: P
         ),
         str,
     )
-    assert_type(
-        memory.to_mermaid_parts(
-            show_summaries=True, max_content_length=20, role="user", max_text_size=None, max_edges=None
-        ),
-        list[str],
-    )
     assert_type(memory.export(format="html"), str)
     memory.save(path=path)
     assert_type(memory.verify(), Verification)
@@ -365,12 +359,6 @@ async def use_memory_async(memory: ChatMemory, message: BaseMessage, when: datet
             show_summaries=True, max_content_length=20, role="user", max_text_size=None, max_edges=None
         ),
         str,
-    )
-    assert_type(
-        await memory.ato_mermaid_parts(
-            show_summaries=True, max_content_length=20, role="user", max_text_size=None, max_edges=None
-        ),
-        list[str],
     )
     assert_type(await memory.aexport(format="html"), str)
     await memory.asave(path=path)
@@ -527,7 +515,6 @@ def use_system(
     assert_type(system.summarize_session(id="monday", by="thread", progress=reports), MemoryUnit | None)
     assert_type(system.summarize_thread(node_id=1, session="monday", progress=reports), MemoryUnit | None)
     assert_type(system.summarize_long_term_memory(progress=reports), MemoryUnit | None)
-    assert_type(system.summarize_in_background(id="monday"), Future[MemoryUnit | None])
     assert_type(system.unit(id="monday", session=None), MemoryUnit)
     assert_type(system.unfold(unit=hit, levels=1), list[MemoryUnit])
     assert_type(
@@ -599,8 +586,6 @@ async def use_system_async(system: MemorySystem, message: BaseMessage, when: dat
         await system.asummarize_thread(node_id=1, session="monday", progress=reports), MemoryUnit | None
     )
     assert_type(await system.asummarize_long_term_memory(progress=reports), MemoryUnit | None)
-    future = await system.asummarize_in_background(id=None)
-    assert_type(await future, MemoryUnit | None)
     assert_type(await system.aunit(id="monday", session="monday"), MemoryUnit)
     assert_type(await system.aunfold(unit=unit, levels=None), list[MemoryUnit])
     assert_type(

@@ -184,19 +184,6 @@ def test_summaries_are_below_the_run_that_asks_for_them(
     assert {tuple(call[-2:]) for call in runs.calls} == {("node", "LangGraph")}
 
 
-def test_a_summary_in_the_background_is_below_the_run_that_started_it(
-    url: str, owner: str, model: FakeListChatModel, invoke: Invoke
-) -> None:
-    with MemorySystem(url, owner=owner, embeddings=False, model=model) as system:
-        system.conversation("talk").append("Where do figs grow?", "In the south.")
-
-        async def wait() -> None:
-            await (await system.asummarize_in_background("talk"))
-
-        runs = invoke(graph_of(step(lambda: system.summarize_in_background("talk").result(), wait)), "tea")
-    assert [(call[0], call[-1]) for call in runs.calls] == [("threadmem.summarize_session", "LangGraph")]
-
-
 def test_a_message_summary_outside_of_a_run_is_a_root(
     system: MemorySystem, verbs: Callable[[Any], Any]
 ) -> None:

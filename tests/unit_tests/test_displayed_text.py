@@ -13,7 +13,7 @@ from langchain_core.messages import AIMessage, ChatMessage, HumanMessage
 from rich.console import Console
 
 from langchain_threadmem.apps.cli import rich_output
-from langchain_threadmem.formats.exporters.mermaid import to_mermaid, to_mermaid_parts
+from langchain_threadmem.formats.exporters.mermaid import to_mermaid
 from langchain_threadmem.formats.exporters.page import to_html, to_svg
 from langchain_threadmem.formats.exporters.text import to_outline, to_text
 from langchain_threadmem.messages.text import one_line, visible
@@ -43,7 +43,6 @@ SHOWN: dict[str, Callable[[Nodes], str]] = {
     "text": to_text,
     "mermaid": to_mermaid,
     "mermaid summaries": lambda nodes: to_mermaid(nodes, show_summaries=True),
-    "mermaid parts": lambda nodes: "\n".join(to_mermaid_parts(nodes)),
     "outline": to_outline,
     "notebook": lambda nodes: "".join(node._repr_html_() for node in nodes),
     "tree": lambda nodes: printed(rich_output.draw_tree(nodes, reasons=True)),

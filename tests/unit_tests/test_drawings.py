@@ -26,7 +26,7 @@ from langchain_core.messages import (
 
 from langchain_threadmem.errors import InputError, InvalidGraphStateError, NodeNotFoundError
 from langchain_threadmem.formats.exporters.layout import Layout
-from langchain_threadmem.formats.exporters.mermaid import to_mermaid, to_mermaid_parts
+from langchain_threadmem.formats.exporters.mermaid import to_mermaid
 from langchain_threadmem.formats.exporters.page import to_html, to_svg
 from langchain_threadmem.formats.exporters.page_words import WORDS
 from langchain_threadmem.formats.exporters.text import to_outline, to_text
@@ -218,26 +218,6 @@ def test_a_cut_mermaid_diagram_links_nothing_that_it_leaves_out(
     assert len("\n".join(drawn).encode("utf-16-le")) // 2 <= max(size, 150)
 
 
-@settings(max_examples=40)
-@given(forests(), st.integers(700, 1_500), st.integers(2, 5))
-def test_the_parts_of_a_mermaid_diagram_show_each_message_once_below_its_parent(
-    nodes: list[ConversationNode], size: int, most: int
-) -> None:
-    parts = to_mermaid_parts(nodes, max_text_size=size, max_edges=most)
-    shown, parents = [], {}
-    for number, part in enumerate(parts, 1):
-        assert len(part.encode("utf-16-le")) // 2 <= size
-        assert sum(" --> " in line or " -.-> " in line for line in part.splitlines()) <= most
-        shown += re.findall(r'^    (\d+)\["', part, re.M)
-        parents |= {child: parent for parent, child in re.findall(r"^    (\d+) --> (\d+)$", part, re.M)}
-        for name, parent, other, child in re.findall(r"^    (part(\d+)n(\d+)) -\.-> (\d+)$", part, re.M):
-            assert f'    {name}["{other}, in part {parent}"]' in part
-            assert int(parent) < number
-            parents[child] = other
-    assert sorted(map(int, shown)) == sorted(node.id for node in nodes)
-    assert parents == {str(node.id): str(node.parent_id) for node in nodes if node.parent_id is not None}
-
-
 LINE = re.compile(
     r"""graph\ TD
     |\ {4}(\d+|earlier|part\d+n\d+)\["[^"\[\]{}<>|`;&\\\n]*(\#\d+;[^"\[\]{}<>|`;&\\\n]*)*"\]
@@ -257,24 +237,10 @@ def test_every_line_of_a_mermaid_diagram_has_a_form_that_mermaid_draws(
     diagrams = [
         to_mermaid(nodes),
         to_mermaid(nodes, max_text_size=size),
-        *to_mermaid_parts(nodes, max_edges=2),
+        to_mermaid(nodes, max_edges=2),
     ]
     for line in "\n".join(diagrams).split("\n"):
         assert LINE.fullmatch(line), line
-
-
-def test_2000_messages_are_drawn_in_few_mermaid_diagrams() -> None:
-    parts = to_mermaid_parts([say(n, f"message {n} " + "x" * 50, n - 1 or None) for n in range(1, 2001)])
-    assert sum(part.count('["H') for part in parts) == 2_000
-    assert len(parts) == 5
-    assert to_mermaid_parts(thread_of(3)) == [to_mermaid(thread_of(3))]
-
-
-def test_a_mermaid_limit_that_admits_no_message_is_refused() -> None:
-    with pytest.raises(InputError, match="max_text_size=160"):
-        to_mermaid_parts([say(1, "x")], max_text_size=160)
-    with pytest.raises(InputError, match="max_edges=0"):
-        to_mermaid_parts(thread_of(2), max_edges=0)
 
 
 def test_a_mermaid_diagram_without_limits_shows_everything() -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,6 @@ from langgraph.checkpoint.base.id import uuid6
 from langchain_threadmem import MemorySystem, MemoryUnit, MessageSummary, ThreadMemSaver
 from langchain_threadmem.engine.flow import run
 from langchain_threadmem.errors import (
-    ClosedError,
     InputError,
     NodeNotFoundError,
     SessionNotFoundError,
@@ -670,7 +669,7 @@ def test_summaries_that_were_replaced_leave_the_indexes(opened: Open, tmp_path: 
     assert index.count() == 0
 
 
-def test_a_run_in_the_background_keeps_nobody_waiting(opened: Open) -> None:
+def test_a_summary_in_another_thread_keeps_nobody_waiting(opened: Open) -> None:
     begun, go_on = threading.Event(), threading.Event()
 
     class Slow(Writer):
@@ -681,41 +680,18 @@ def test_a_run_in_the_background_keeps_nobody_waiting(opened: Open) -> None:
 
     system = opened(summarizer=Slow())
     say(system, 2)
-    future = system.summarize_in_background("s")
-    assert begun.wait(120)
-    say(system, 1, first=2)
-    assert not future.done()
-    go_on.set()
-    root = future.result(20)
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(system.summarize_session, "s")
+        assert begun.wait(120)
+        say(system, 1, first=2)
+        assert not future.done()
+        go_on.set()
+        root = future.result(120)
     assert root is not None
     assert contents(system.unfold(root)) == ["m0", "m1"]
-    whole = system.summarize_in_background().result(20)
+    whole = system.summarize_long_term_memory()
     assert whole is not None
     assert contents(system.unfold(whole)) == ["m0", "m1", "m2"]
-
-
-def test_a_run_in_the_background_can_be_awaited(opened: Open) -> None:
-    system = opened()
-    say(system, 2)
-
-    async def talk() -> MemoryUnit | None:
-        async with system:
-            return await (await system.asummarize_in_background("s"))
-
-    root = asyncio.run(talk())
-    assert root is not None
-    assert root.id == "s"
-
-
-def test_what_fails_in_the_background_is_said(opened: Open, caplog: Any) -> None:
-    system = opened()
-    with caplog.at_level(logging.WARNING, "langchain_threadmem"):
-        with pytest.raises(SessionNotFoundError):
-            system.summarize_in_background("nowhere").result(20)
-        system.close()
-    assert "summarising session 'nowhere' failed" in caplog.text
-    with pytest.raises(ClosedError):
-        system.summarize_in_background("s")
 
 
 @pytest.mark.parametrize(

@@ -215,7 +215,6 @@ USES: dict[str, Callable[[MemorySystem], object]] = {
     "recall": lambda system: system.conversation("new").recall("heron", scope="owner"),
     "query": lambda system: system.query("heron"),
     "summary": lambda system: system.summarize_long_term_memory(),
-    "background": lambda system: system.summarize_in_background().result(60),
     "verify": lambda system: system.verify(),
 }
 

@@ -244,14 +244,6 @@ def test_mermaid_takes_its_options(memory: ChatMemory, verbs: Wrap) -> None:
     ]
 
 
-def test_mermaid_parts_show_the_whole_tree(memory: ChatMemory, verbs: Wrap) -> None:
-    verb = verbs(memory)
-    assert verb.to_mermaid_parts() == [verb.to_mermaid()]
-    first, *rest = verb.to_mermaid_parts(max_edges=1)
-    assert '2["H2: Q"]' in first
-    assert "part1n2 -.-> " in rest[0]
-
-
 def test_the_page_is_named_by_the_title_of_the_conversation(system: MemorySystem, verbs: Wrap) -> None:
     verb = verbs(system.conversation("c-17"))
     assert "<h1>c-17</h1>" in verb.export("html")

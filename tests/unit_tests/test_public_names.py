@@ -50,7 +50,7 @@ VERBS = [
     *("messages", "tip", "history", "graph", "threads", "thread", "roots", "retrieve", "recall"),
     *("siblings", "versions", "fork_point", "thread_of", "switch", "list_threads", "doubtful"),
     *("rename_thread", "sort", "unsort", "instructions", "revoke_instruction"),
-    *("to_mermaid", "to_mermaid_parts", "export", "save", "load", "flush", "verify", "close"),
+    *("to_mermaid", "export", "save", "load", "flush", "verify", "close"),
 ]
 SYSTEM_VERBS = [
     *("conversations", "flush", "verify", "stats", "reindex", "reset_corrections", "close"),
@@ -60,7 +60,6 @@ SYSTEM_VERBS = [
         "summarize_session",
         "summarize_thread",
         "summarize_long_term_memory",
-        "summarize_in_background",
         "unit",
         "unfold",
     ),

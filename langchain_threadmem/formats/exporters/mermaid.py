@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from typing import NamedTuple, TypedDict, Unpack
 
@@ -28,14 +28,13 @@ _INK = "    classDef default color:#26282c"
 """The colour of all text; without this line, dark themes draw pale text on the light fills."""
 _FRAME = 150
 """An upper bound of the characters of a diagram that belong to no message."""
-_STUB = 130
 """An upper bound of the characters for the parent of a message in another part."""
 # A formula; an icon (`fa:fa-car`); a colour (`style:#000`), which takes the semicolon of its entity code.
 _MERMAID_PAIRS = re.compile(r"\$(?=\$)|(?<=\$)\$|:(?=fa-|\S*#)")
 
 
 class MermaidOptions(TypedDict, total=False):
-    """Options of `to_mermaid` and `to_mermaid_parts`.
+    """Options of `to_mermaid`.
 
     Attributes:
         show_summaries: Show the title of a message's summary, if it has one, in place of the content.
@@ -60,7 +59,7 @@ def to_mermaid(nodes: Sequence[ConversationNode], **options: Unpack[MermaidOptio
     Args:
         nodes: Nodes of one conversation, in any order; a node whose parent is missing becomes a root.
         **options: See `MermaidOptions`. If the diagram would exceed a limit, it shows the newest messages and
-            the number of the others; `to_mermaid_parts` shows all messages in several diagrams.
+            the number of the others.
 
     Returns:
         `graph TD`, then a line for each node, each edge and the style of each node, and a text colour that
@@ -94,77 +93,6 @@ def to_mermaid(nodes: Sequence[ConversationNode], **options: Unpack[MermaidOptio
     lines += [message.style for message in visible_nodes]
     lines += ["    style earlier fill:#e0e0e0"] if hidden else []
     return "\n".join([*lines, *([_INK] if drawn else [])])
-
-
-def to_mermaid_parts(nodes: Sequence[ConversationNode], **options: Unpack[MermaidOptions]) -> list[str]:
-    """Draw a whole conversation as Mermaid flowcharts, each within the limits.
-
-    Args:
-        nodes: Nodes of one conversation, in any order; a node whose parent is missing becomes a root.
-        **options: See `MermaidOptions`.
-
-    Returns:
-        The diagrams; a single diagram if the conversation fits. Successive messages are drawn in the same
-        diagram where possible. A message whose parent is in an earlier diagram is drawn below a node with the
-        number of that diagram.
-
-    Raises:
-        InputError: `role` is unknown, a number is negative, or a message exceeds the limits.
-        InvalidGraphStateError: The nodes do not form a forest.
-
-    Example:
-        >>> from langchain_core.messages import AIMessage, HumanMessage
-        >>> thread = [HumanMessage("Hello"), AIMessage("Hi"), HumanMessage("Tea?")]
-        >>> nodes = [ConversationNode(n, message, n - 1 or None) for n, message in enumerate(thread, 1)]
-        >>> print(to_mermaid_parts(nodes, max_edges=1)[1])
-        graph TD
-            3["H3: Tea?"]
-            part1n2["2, in part 1"]
-            part1n2 -.-> 3
-            style 3 fill:#a7c7e7
-            style part1n2 fill:#e0e0e0
-            classDef default color:#26282c
-    """
-    drawn, limits = _drawn(nodes, **options)
-    part_of: dict[int, int] = {}
-    parts: list[list[_Drawn]] = [[]]
-    text, edges = 0, 0
-    for message in drawn:
-        for attempt in range(2):
-            parent = message.parent
-            away = parent is not None and part_of[parent] < len(parts)
-            # Stubs are counted for each message, although messages below the same node share a stub.
-            size = _size(message[2:]) + (_STUB if away else 0)
-            if text + size <= limits.text - _FRAME and edges + (parent is not None) <= limits.edges:
-                break
-            if attempt or not parts[-1]:
-                raise InputError(
-                    f"max_text_size={limits.text} and max_edges={limits.edges} are too small for message "
-                    f"{message.id}; use larger limits, or a smaller max_content_length"
-                )
-            parts.append([])
-            text, edges = 0, 0
-        part_of[message.id] = len(parts)
-        parts[-1].append(message)
-        text, edges = text + size, edges + (parent is not None)
-    return [_part(part, number, part_of) for number, part in enumerate(parts, 1)]
-
-
-def _part(part: Sequence[_Drawn], number: int, part_of: Mapping[int, int]) -> str:
-    labels, edges = [message.label for message in part], []
-    styles = [message.style for message in part]
-    stubs: dict[int, str] = {}
-    for message in part:
-        parent = message.parent
-        if parent is None or part_of[parent] == number:
-            edges += [message.edge] if message.edge else []
-            continue
-        if parent not in stubs:
-            stub = stubs[parent] = f"part{part_of[parent]}n{parent}"
-            labels.append(f'    {stub}["{parent}, in part {part_of[parent]}"]')
-            styles.append(f"    style {stub} fill:#e0e0e0")
-        edges.append(f"    {stubs[parent]} -.-> {message.id}")
-    return "\n".join(["graph TD", *labels, *edges, *styles, *([_INK] if part else [])])
 
 
 def _drawn(
