@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -160,3 +162,22 @@ def test_every_error_is_described_and_drawn_in_the_tree() -> None:
         assert error.__name__ in (errors.__doc__ or "")
     assert issubclass(errors.InputError, ValueError)
     assert issubclass(errors.NodeNotFoundError, KeyError)
+
+
+def members_of(name: str) -> list[str]:
+    """The public members of a class, without async forms and without those of other packages' classes."""
+    value = getattr(langchain_threadmem, name)
+    if not inspect.isclass(value):
+        return []
+    bases = [base for base in inspect.getmro(value) if not base.__module__.startswith("langchain_threadmem")]
+    foreign = {key for base in bases for key in vars(base)}
+    own = [key for key in dir(value) if not key.startswith("_") and key not in foreign]
+    return [key for key in own if not (key.startswith("a") and key[1:] in own)]
+
+
+def test_the_documentation_lists_all_public_members_and_they_are_at_most_200() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "api" / "index.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| ((?:`\w+` ?)+) \|$", page.partition("## All names")[2], re.M)
+    listed = {name: re.findall(r"`(\w+)`", members) for name, members in rows}
+    assert listed == {name: members for name in NAMES if (members := members_of(name))}
+    assert sum(map(len, listed.values())) <= 200
