@@ -95,6 +95,18 @@ def _without_empty(message: BaseMessage) -> BaseMessage | None:
     return clone(message, content=_NO_TEXT)
 
 
+def is_empty_answer(message: BaseMessage) -> bool:
+    """Whether a message is an answer without content and without calls.
+
+    Example:
+        >>> is_empty_answer(AIMessage("")), is_empty_answer(AIMessage([{"type": "text", "text": ""}]))
+        (True, True)
+        >>> is_empty_answer(AIMessage("Fine.")), is_empty_answer(HumanMessage(""))
+        (False, False)
+    """
+    return isinstance(message, AIMessage) and _without_empty(message) is None
+
+
 def _is_refused(block: Any) -> bool:
     """Whether a content block is an empty text, or a thought that its provider does not take back."""
     if isinstance(block, str):

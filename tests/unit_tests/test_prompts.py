@@ -246,6 +246,36 @@ def test_all_providers_accept_what_graphs_and_agents_send(
                 assert refusals(shown) == {}, shown
 
 
+@pytest.mark.parametrize("saver_of", [ThreadMemSaver, lambda _: InMemorySaver()], ids=["own", "other"])
+def test_an_empty_answer_leaves_the_list_of_a_graph_and_stays_in_the_tree(
+    system: MemorySystem, invoke: Callable[..., Any], saver_of: Callable[[MemorySystem], Any]
+) -> None:
+    answers = iter(["Hi.", "", "Fine.", "Bye."])
+    shown: list[list[str]] = []
+
+    def answer(state: Any) -> dict[str, Any]:
+        shown.append([message.text for message in state["messages"]])
+        assert refusals(state["messages"]) == {}
+        return {"messages": [AIMessage(next(answers))]}
+
+    builder = StateGraph(ThreadedState)
+    builder.add_node("select", select_thread_node(system, LinearNodeSelector()))
+    builder.add_node("model", answer)
+    builder.add_edge(START, "select").add_edge("select", "model")
+    built = builder.compile(checkpointer=saver_of(system))
+    for text in ("one", "two", "three", "four"):
+        invoke(built, {"messages": [("user", text)]}, {"configurable": {"thread_id": "talk"}})
+    assert shown[2:] == [
+        ["one", "Hi.", "two", "three"],
+        ["one", "Hi.", "two", "three", "Fine.", "four"],
+    ]
+    memory = system.conversation("talk")
+    stored = ["one", "Hi.", "two", "", "three", "Fine.", "four"]
+    assert [node.message.text for node in memory.thread(memory.history[6].id)] == stored
+    assert len(memory.threads()) == 1
+    assert memory.verify().ok
+
+
 def test_a_question_without_text_says_so_and_consecutive_answers_are_one() -> None:
     said = [
         HumanMessage("Tea?"),
