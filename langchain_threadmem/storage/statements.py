@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, Protocol
 
-from sqlalchemy import Select, Table, TableValuedAlias, Text, bindparam, literal_column, text
+from sqlalchemy import Select, Table, TableValuedAlias, Text, bindparam, literal_column, select, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.dialects.postgresql.psycopg import dialect as psycopg
 from sqlalchemy.ext.compiler import compiles
@@ -194,32 +194,7 @@ def insert_of(
 
 def within(column: ColumnElement[int], name: str) -> ColumnElement[bool]:
     """The condition `column IN (...)`, with the numbers as one parameter, a JSON list of any length."""
-    return _Among(column, bindparam(name, type_=Text()))
-
-
-class _Among(FunctionElement[bool]):
-    """Whether a column has one of the numbers of a JSON list.
-
-    The element has no boolean type, since SQLAlchemy would append `= 1`, and SQLite would then not use an
-    index.
-    """
-
-    inherit_cache = True
-
-
-@compiles(_Among, "sqlite")
-def _among_sqlite(element: _Among, compiler: SQLCompiler, **options: object) -> str:
-    column, numbers = (compiler.process(clause, **options) for clause in element.clauses)
-    return f"{column} IN (SELECT value FROM json_each({numbers}))"
-
-
-@compiles(_Among, "postgresql")
-def _among_postgresql(element: _Among, compiler: SQLCompiler, **options: object) -> str:
-    # PostgreSQL uses the index for an array; for a set of rows it cannot estimate their number.
-    column, numbers = (compiler.process(clause, **options) for clause in element.clauses)
-    return (
-        f"{column} = ANY (ARRAY(SELECT value::bigint FROM json_array_elements_text(CAST({numbers} AS json))))"
-    )
+    return within_rows(column, select(number_rows(name).c.value))
 
 
 def within_rows(column: ColumnElement[int], rows: Select[Any]) -> ColumnElement[bool]:
@@ -228,7 +203,11 @@ def within_rows(column: ColumnElement[int], rows: Select[Any]) -> ColumnElement[
 
 
 class _AmongRows(FunctionElement[bool]):
-    """Whether a column has one of the numbers that a query returns; without a type, as `_Among`."""
+    """Whether a column has one of the numbers that a query returns.
+
+    The element has no boolean type, since SQLAlchemy would append `= 1`, and SQLite would then not use an
+    index.
+    """
 
     inherit_cache = True
 
@@ -241,6 +220,7 @@ def _among_rows_sqlite(element: _AmongRows, compiler: SQLCompiler, **options: ob
 
 @compiles(_AmongRows, "postgresql")
 def _among_rows_postgresql(element: _AmongRows, compiler: SQLCompiler, **options: object) -> str:
+    # PostgreSQL uses the index for an array; for a set of rows it cannot estimate their number.
     column, rows = (compiler.process(clause, **options) for clause in element.clauses)
     return f"{column} = ANY (ARRAY{rows})"
 
