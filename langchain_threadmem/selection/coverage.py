@@ -8,7 +8,8 @@ into the thread, since providers bill the beginning of a prompt that they have s
 A block that was shown once stays in the later prompts of its thread, where it was: then these prompts begin
 as the earlier prompt did. A later block quotes nothing again. No block is stored. It follows from the stored
 probabilities of its question and from the messages that it quotes, so it leaves when these are forgotten,
-and a change of the tree cannot leave an old one behind.
+and a change of the tree cannot leave an old one behind. The blocks of earlier questions are cached while the
+tree keeps its version and nothing that they quote was forgotten.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from langchain_threadmem.selection.prompts.quotations import Turn, block, place_
 from langchain_threadmem.selection.prompts.runners_up import Candidates, Path
 from langchain_threadmem.selection.run_selector import ThreadedConversation
 from langchain_threadmem.storage.statements import Conn
-from langchain_threadmem.tree import nodes, read
+from langchain_threadmem.tree import nodes, read, trees
 from langchain_threadmem.tree.conversation import tree_of
 from langchain_threadmem.tree.node import Chances
 from langchain_threadmem.tree.nodes import NodeRow
@@ -70,25 +71,75 @@ class RecalledBefore(TreeCache[list[Recalled]]):
         self.values.clear()
 
 
+class _Made(NamedTuple):
+    """The block of a question, and what the blocks up to it have quoted.
+
+    Attributes:
+        candidates: The candidates of the question.
+        quoted: The block, if there was anything to quote.
+        ids: The ids of the messages that were quoted.
+        numbers: The numbers of their nodes.
+        places: The places of what was quoted of recalled messages.
+        recalled: The tokens of what was quoted of recalled messages.
+        keys: Keys of the nodes that the block quotes.
+    """
+
+    candidates: Candidates | None
+    quoted: Sequence[BaseMessage]
+    ids: frozenset[str | None]
+    numbers: frozenset[int]
+    places: Sequence[list[Any]]
+    recalled: int
+    keys: Sequence[int]
+
+
+class _MadeBlocks(NamedTuple):
+    """The blocks of the questions of a thread, with the version of the tree.
+
+    Attributes:
+        version: Epoch and version of the tree.
+        ids: The message ids of the thread, to its last but one question.
+        made: The blocks by the positions of their questions in the thread.
+    """
+
+    version: tuple[int, int]
+    ids: Sequence[str | None]
+    made: Mapping[int, _Made]
+
+
+class BlocksBefore(TreeCache[_MadeBlocks]):
+    """The blocks of the earlier questions of threads, by tree, options and first message of the thread.
+
+    Nothing is kept when messages are removed, since a block may quote messages of other conversations.
+    """
+
+    def drop(self, removed: Mapping[int, Collection[int]]) -> None:
+        self.values.clear()
+
+
 class _Read(NamedTuple):
     """What the blocks of a thread are made of.
 
     Attributes:
+        version: Epoch and version of the tree.
         path: The thread.
         turns: The rows of the turns that may be quoted, by the number of their end.
         first: The turns of a small conversation, by the number of their human message.
         small: Number of the last node before which the conversation is small.
         unseen: For questions in a small conversation: the ranges of numbers that their runs do not see.
+        made: The blocks of questions that were made before, by the positions of the questions.
     """
 
+    version: tuple[int, int]
     path: Path
     turns: Mapping[int, Sequence[NodeRow]]
     first: Mapping[int, Sequence[NodeRow]]
     small: int
     unseen: Mapping[str, Sequence[Range]]
+    made: Mapping[int, _Made]
 
 
-_NOTHING = _Read(Path({}, {}), {}, {}, 0, {})
+_NOTHING = _Read((0, 0), Path({}, {}), {}, {}, 0, {}, {})
 
 
 def messages(conversation: ThreadedConversation) -> Flow[list[BaseMessage]]:
@@ -169,29 +220,45 @@ def covered(
     Returns:
         A list of the same messages and of blocks; the thread itself if it ends with an answer.
 
-    Cost: three statements, about 0.2 ms; five more, about 0.5 ms together, if a question of the thread had an
-    uncertain place.
+    Cost: four statements, about 0.2 ms; five more, about 0.5 ms together, if a question of the thread that is
+    not in the cache had an uncertain place.
     """
     thread = [message for message in thread if not is_block(message)]
     newest = newest_human(thread)
     if newest is None or is_answer(thread[-1]):
         return thread
-    found = _NOTHING if not conversation.cover else (yield from _read(conversation, thread))
     tree, before = (yield from tree_of(conversation)), conversation.runtime.get(RecalledBefore).values
+    known, at = conversation.runtime.get(BlocksBefore).values, _address(conversation, tree, thread)
+    found = _NOTHING if not conversation.cover else (yield from _read(conversation, thread, known.get(at)))
     blocks = _Blocks(conversation, found, {message.id for message in thread})
     view: list[BaseMessage] = []
+    made: dict[int, _Made] = {}
     length = 0
     for place, message in enumerate(thread):
         if isinstance(message, HumanMessage):
             key = tree, str(message.id)
-            recalled = hits if place == newest else before.get(key) or ()
-            quoted = blocks.before(message, length, recalled)
+            if place in found.made:
+                made[place] = blocks.again(found.made[place])
+            else:
+                recalled = hits if place == newest else before.get(key) or ()
+                made[place] = blocks.before(message, length, recalled)
             if place == newest and hits:
                 before.put(key, list(hits))
-            view += quoted
+            view += made[place].quoted
         view.append(message)
         length += len(text_of(message))
+    if conversation.cover:
+        made.pop(newest)  # What is recalled for the turn that is being answered may still change.
+        last = max(made, default=-1)
+        known.put(at, _MadeBlocks(found.version, [message.id for message in thread[: last + 1]], made))
     return view
+
+
+def _address(
+    conversation: ThreadedConversation, tree: int, thread: Sequence[BaseMessage]
+) -> tuple[int, *tuple[object, ...]]:
+    """The key of the blocks of a thread."""
+    return tree, conversation.cover, conversation.cover_tokens, thread[0].id
 
 
 def quoted_ids(messages: Iterable[BaseMessage], *, whole: bool = False) -> set[str | None]:
@@ -229,9 +296,18 @@ class _Blocks:
         self._shown = shown
         self._places: list[list[Any]] = []
         self._recalled = 0
+        self._quoted, self._quoted_numbers = frozenset[str | None](), frozenset[int]()
         self._numbers = {number for number, id_ in found.path.messages.items() if id_ in shown}
 
-    def before(self, question: BaseMessage, length: int, hits: Sequence[Recalled]) -> Sequence[BaseMessage]:
+    def again(self, made: _Made) -> _Made:
+        """Use a block that was made before."""
+        self._shown |= made.ids
+        self._numbers |= made.numbers
+        self._quoted, self._quoted_numbers = made.ids, made.numbers
+        self._places, self._recalled = list(made.places), made.recalled
+        return made
+
+    def before(self, question: BaseMessage, length: int, hits: Sequence[Recalled]) -> _Made:
         """The block of a question, if there is anything to quote.
 
         Args:
@@ -251,15 +327,25 @@ class _Blocks:
         new = [hit for hit in hits if place_of(hit) not in self._places]
         name = self._conversation.name
         quoted = block(question, turns, new, None if is_small else most, name, left)
-        if quoted is None:
-            return ()
-        places = quoted.additional_kwargs[HITS]
-        self._places += places
-        self._recalled += quoted.additional_kwargs[HIT_TOKENS]
-        ids = set(quoted.additional_kwargs[QUOTED])
-        self._shown |= ids
-        self._numbers.update(row.seq for turn, _ in rows for row in turn if row.message in ids)
-        return [quoted]
+        ids: set[str | None] = set()
+        if quoted is not None:
+            self._places = [*self._places, *quoted.additional_kwargs[HITS]]
+            self._recalled += quoted.additional_kwargs[HIT_TOKENS]
+            ids = set(quoted.additional_kwargs[QUOTED])
+            self._shown |= ids
+        taken = [row for turn, _ in rows for row in turn if row.message in ids]
+        numbers = {row.seq for row in taken}
+        self._numbers |= numbers
+        self._quoted, self._quoted_numbers = self._quoted | ids, self._quoted_numbers | numbers
+        return _Made(
+            candidates,
+            [] if quoted is None else [quoted],
+            self._quoted,
+            self._quoted_numbers,
+            self._places,
+            self._recalled,
+            [row.key for row in taken],
+        )
 
     def _turns(
         self, question_id: str, candidates: Candidates, is_small: bool
@@ -311,10 +397,13 @@ def _before(
     return turns
 
 
-def _read(conversation: ThreadedConversation, thread: Sequence[BaseMessage]) -> Flow[_Read]:
-    """Read what the blocks of a thread are made of."""
+def _read(
+    conversation: ThreadedConversation, thread: Sequence[BaseMessage], known: _MadeBlocks | None
+) -> Flow[_Read]:
+    """Read what the blocks of a thread are made of; `known` are blocks that were made before."""
     tree, cover = (yield from tree_of(conversation)), conversation.cover or 0.0
-    questions = [str(message.id) for message in thread if isinstance(message, HumanMessage)]
+    asked_at = {n: str(message.id) for n, message in enumerate(thread) if isinstance(message, HumanMessage)}
+    questions = list(asked_at.values())
     shown = {message.id for message in thread}
     most = conversation.cover_tokens
     floor = FLOOR if most is None else min(FLOOR, most)
@@ -323,10 +412,16 @@ def _read(conversation: ThreadedConversation, thread: Sequence[BaseMessage]) -> 
         row = nodes.by_message(conn, tree, questions[-1])
         if row is None:
             return _NOTHING
-        path = runners_up.path(conn, row.key)
-        asked = {id_: path.candidates[id_] for id_ in questions if id_ in path.candidates}
+        path, head = runners_up.path(conn, row.key), trees.head(conn, tree)
+        version = head.epoch, head.version
+        made = {} if known is None or known.version != version else _usable(conn, known, thread, path)
+        asked = {
+            id_: path.candidates[id_]
+            for n, id_ in asked_at.items()
+            if n not in made and id_ in path.candidates
+        }
         if not asked:
-            return _NOTHING
+            return _NOTHING._replace(version=version, path=path, made=made)
         small, first = 0, dict[int, list[NodeRow]]()
         if min(candidates.number for candidates in asked.values()) <= FIRST_NODES:
             rows = nodes.since(conn, tree, 0, FIRST_NODES)
@@ -341,9 +436,25 @@ def _read(conversation: ThreadedConversation, thread: Sequence[BaseMessage]) -> 
                 unseen[id_] = runners_up.unseen_at(conn, tree, candidates.number)
             else:
                 ends |= {number for number, _ in _missing(candidates.chances, own, cover)}
-        return _Read(path, runners_up.turns(conn, tree, ends) if ends else {}, first, small, unseen)
+        turns = runners_up.turns(conn, tree, ends) if ends else {}
+        return _Read(version, path, turns, first, small, unseen, made)
 
     return (yield from Sql(find))
+
+
+def _usable(conn: Conn, known: _MadeBlocks, thread: Sequence[BaseMessage], path: Path) -> dict[int, _Made]:
+    """The blocks that are still those of their questions: to the first that is not."""
+    made: dict[int, _Made] = {}
+    same = next(
+        (n for n, (id_, now) in enumerate(zip(known.ids, thread, strict=False)) if id_ != now.id),
+        min(len(known.ids), len(thread)),
+    )
+    for place, block_made in known.made.items():
+        if place >= same or block_made.candidates != path.candidates.get(str(thread[place].id)):
+            break
+        made[place] = block_made
+    keys = [key for block_made in made.values() for key in block_made.keys]
+    return {} if keys and runners_up.forgotten(conn, keys) else made
 
 
 def _small(rows: Sequence[NodeRow], floor: int) -> int:

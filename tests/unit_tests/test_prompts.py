@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -493,3 +494,36 @@ def test_cache_marks_of_other_middleware_survive_selection(system: MemorySystem)
         shown = model.prompts[-1]
         assert [message.text for message in shown] == ["one", "Fine.", "two"]
         assert shown[-1].content[0]["cache_control"] == mark  # type: ignore[index]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_blocks_of_a_prompt_are_those_of_a_memory_without_a_cache(seed: int, tmp_path: Path) -> None:
+    chance, path = random.Random(seed), tmp_path / "memory.db"
+    blocks = 0
+    with MemorySystem(path, embeddings=False) as system:
+        memory = system.conversation("rough", node_selector=AnyTurn(chance))
+        for shown in prompts(memory, chance, 12):
+            with MemorySystem(path, embeddings=False) as fresh:
+                assert [m.text for m in fresh.conversation("rough").messages] == [m.text for m in shown]
+            blocks += sum(map(is_block, shown))
+    assert blocks > 20
+
+
+def test_a_block_is_made_again_when_another_system_forgets_what_it_quotes(url: str, owner: str) -> None:
+    def selector(tree: TreeView, message: BaseMessage) -> int | None:
+        ends = tree.turn_ends()
+        tree.chances = [(end.id, 1 / len(ends)) for end in ends]
+        return ends[-1].id if len(ends) > 1 else None
+
+    with MemorySystem(url, owner=owner, embeddings=False) as system:
+        memory = system.conversation("talk", node_selector=selector)
+        memory.append("Where do figs grow?", "In the south.")
+        for question in ("And plums?", "And pears?", "And quinces?"):
+            memory.append(question, "In the north.")
+        memory.append("Which is best?")
+        assert any(is_block(message) and "figs" in message.text for message in memory.messages)
+        with MemorySystem(url, owner=owner, embeddings=False) as other:
+            for message in ("Where do figs grow?", "In the south."):
+                found = [node.id for node in memory.history if node.message.text == message]
+                other.conversation("talk").forget(found[0], purge=False)
+        assert "figs" not in str([message.text for message in memory.messages])

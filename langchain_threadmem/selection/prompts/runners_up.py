@@ -128,11 +128,13 @@ def _last_turn(conn: Conn, rows: Sequence[NodeRow], key: int) -> list[NodeRow]:
     return [row for row in rows[first:] if row.role != "system"]
 
 
+def forgotten(conn: Conn, keys: Collection[int]) -> set[int]:
+    """The nodes that were forgotten."""
+    return {key for (key,) in conn.all(_FORGOTTEN, json.dumps(list(keys)))} if keys else set()
+
+
 def _without_forgotten(conn: Conn, read: dict[int, list[NodeRow]]) -> dict[int, list[NodeRow]]:
-    keys = [row.key for rows in read.values() for row in rows]
-    forgotten: Collection[int] = {key for (key,) in conn.all(_FORGOTTEN, json.dumps(keys))} if keys else ()
+    left_out = forgotten(conn, [row.key for rows in read.values() for row in rows])
     return {
-        number: rows
-        for number, rows in read.items()
-        if rows and not any(row.key in forgotten for row in rows)
+        number: rows for number, rows in read.items() if rows and not any(row.key in left_out for row in rows)
     }
