@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
-from langchain_threadmem import MemorySystem
+from langchain_threadmem import LinearNodeSelector, MemorySystem
+from langchain_threadmem.messages.prompt import as_prompt
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.tree.node import ConversationNode
+from tests.providers import refusals
 
 NAME, ID = re.compile(r"[A-Za-z0-9_-]{1,64}"), re.compile(r"[A-Za-z0-9_-]{1,40}")
 DATA = Path(__file__).parents[1] / "data" / "imports"
@@ -36,6 +38,13 @@ LOOKED_UP = """
 2 <1 ai calls look(q='river')
 3 <2 tool Danube
 4 <3 ai Danube.
+active 4
+"""
+THOUGHT = """
+1    ~system
+2    human Is 91 a prime?
+3 <2 ~ai Thought for 4 seconds
+4 <2 ai (91 = 7 * 13) No, it is 7 times 13.
 active 4
 """
 TREES: dict[str, tuple[str, dict[str, str]]] = {
@@ -72,30 +81,8 @@ active 9
 """
         },
     ),
-    "chatgpt/one-c-thoughts.json": (
-        "chatgpt",
-        {
-            "c-thoughts": """
-1    ~system
-2    human Is 91 a prime?
-3 <2 ~ai Thought for 4 seconds
-4 <2 ai (91 = 7 * 13) No, it is 7 times 13.
-active 4
-"""
-        },
-    ),
-    "chatgpt/single-object.json": (
-        "chatgpt",
-        {
-            "c-thoughts": """
-1    ~system
-2    human Is 91 a prime?
-3 <2 ~ai Thought for 4 seconds
-4 <2 ai (91 = 7 * 13) No, it is 7 times 13.
-active 4
-"""
-        },
-    ),
+    "chatgpt/one-c-thoughts.json": ("chatgpt", {"c-thoughts": THOUGHT}),
+    "chatgpt/single-object.json": ("chatgpt", {"c-thoughts": THOUGHT}),
     "chatgpt/one-c-usercontext.json": (
         "chatgpt",
         {
@@ -662,6 +649,19 @@ def test_every_thread_of_an_imported_chat_is_a_valid_prompt(file: str) -> None:
                 check_prompt([node.message for node in thread])
                 memory.checkout(thread[-1].id)
                 check_prompt(memory.messages)
+
+
+@pytest.mark.parametrize("folder", ["imports", "import_variants"])
+def test_every_provider_accepts_each_thread_of_an_imported_chat_and_a_question(folder: str) -> None:
+    with MemorySystem(embeddings=False) as system:
+        system.import_file(DATA.parent / folder)
+        for name in system.conversations():
+            memory = system.conversation(name, node_selector=LinearNodeSelector())
+            for thread in memory.threads():
+                memory.checkout(thread[-1].id)
+                assert refusals(as_prompt([*memory.messages, HumanMessage("And now?")])) == {}, name
+                memory.append("And now?")
+                assert refusals(memory.messages) == {}, name
 
 
 @pytest.mark.parametrize("file", TREES)
