@@ -110,7 +110,7 @@ def anthropic(messages: Sequence[BaseMessage]) -> Iterator[str]:
 
 def gemini(messages: Sequence[BaseMessage]) -> Iterator[str]:
     _, contents = _parse_chat_history(messages)
-    calls: list[str] = []
+    calls: list[str | None] = []
     before = ""
     for number, content in enumerate(contents):
         parts = content.parts or []

@@ -13,9 +13,17 @@ from langchain_threadmem.formats.importers.chats import text_or_none
 from langchain_threadmem.formats.importers.program import Program, Record, itself
 from langchain_threadmem.formats.importers.said import Other, Part, Reasoning, Result, ToolUse
 
+_NAMES = ("systemPurposeId", "userTitle", "autoTitle")
+"""Fields that only conversations of big-AGI have."""
+
 
 def _is_big_agi(value: Any) -> bool:
-    return isinstance(value, dict) and "systemPurposeId" in value and isinstance(value.get("messages"), list)
+    messages = value.get("messages") if isinstance(value, dict) else None
+    if not isinstance(messages, list):
+        return False
+    return any(name in value for name in _NAMES) or any(
+        isinstance(one, dict) and isinstance(one.get("fragments"), list) for one in messages
+    )
 
 
 def _parts_of_big_agi(message: Record) -> Iterator[Part]:

@@ -376,11 +376,13 @@ def _author(message: Record) -> Record:
 
 
 def _role(message: Record) -> str:
+    """The role of the author; the report of a research is an answer, whoever delivers it."""
     role = _author(message).get("role")
     if not isinstance(role, str) or not role:
         author = message.get("author")
         raise InputError(f"message {message.get('id')!r} has the author {author!r:.80}, without a role")
-    return role
+    is_report = role == TOOL and _metadata_of(message).get("is_async_task_result_message")
+    return ASSISTANT if is_report else role
 
 
 def _speaker(message: Record) -> str | None:

@@ -5,7 +5,7 @@ The fields follow CherryHQ/cherry-studio.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from langchain_threadmem.errors import InputError
@@ -37,16 +37,25 @@ def _is_cherry(value: Any) -> bool:
 
 def _of_cherry(value: Record) -> Iterator[Conversation]:
     database = value["indexedDB"]
-    blocks = {one.get("id"): one for one in database.get("message_blocks") or () if isinstance(one, dict)}
+    listed = [one for one in database.get("message_blocks") or () if isinstance(one, dict)]
+    blocks = {one.get("id"): one for one in listed}
+    of_message: dict[Any, list[Any]] = {}
+    for one in listed:
+        of_message.setdefault(one.get("messageId"), []).append(one.get("id"))
     names = _topics_of_cherry(value)
     for topic in database["topics"]:
         messages = [
-            {**message, "_blocks": [blocks[id] for id in message.get("blocks") or () if id in blocks]}
+            {**message, "_blocks": [blocks[id] for id in _ids(message, of_message) if id in blocks]}
             if isinstance(message, dict)
             else message
             for message in topic.get("messages") or ()
         ]
         yield Conversation({**topic, **names.get(topic.get("id"), {})}, messages)
+
+
+def _ids(message: Record, of_message: Mapping[Any, Sequence[Any]]) -> Sequence[Any]:
+    """The ids of the blocks of a message, which the message or the blocks name."""
+    return message.get("blocks") or of_message.get(message.get("id"), ())
 
 
 def _topics_of_cherry(value: Record) -> dict[Any, Record]:

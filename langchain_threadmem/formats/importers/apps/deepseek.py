@@ -61,16 +61,15 @@ def _chat(record: dict[str, Any], position: str) -> Chat:
     if name is None:
         raise InputError(f"{position} has no 'id'; it is not a conversation of DeepSeek")
     said: dict[str, Said] = {}
-    for key, node in as_object(record.get("mapping"), f"'mapping' of {position}").items():
-        node = as_object(node, f"node {key!r} of {position}")
-        if not (message := node.get("message")):
-            continue
-        message = as_object(message, f"'message' of node {key!r} of {position}")
-        parent = node.get("parent")
-        before = said.get(str(parent))
-        said[key] = _said(
-            name, key, None if parent in (None, _ROOT) else str(parent), message, before, position
-        )
+    nodes = {
+        key: as_object(node, f"node {key!r} of {position}")
+        for key, node in as_object(record.get("mapping"), f"'mapping' of {position}").items()
+    }
+    for key, node in nodes.items():
+        if message := node.get("message"):
+            message = as_object(message, f"'message' of node {key!r} of {position}")
+            parent = _parent(nodes, key)
+            said[key] = _said(name, key, parent, message, said.get(parent or ""), position)
     return chat_of(
         position,
         name,
@@ -79,6 +78,18 @@ def _chat(record: dict[str, Any], position: str) -> Chat:
         created=seconds(record.get("inserted_at"), position),
         metadata=kept(model=next((one.model for one in said.values() if one.model), None)),
     )
+
+
+def _parent(nodes: Mapping[str, Mapping[str, Any]], key: str) -> str | None:
+    """The nearest node above a node that has a message."""
+    seen = {key}
+    parent = nodes[key].get("parent")
+    while (found := nodes.get(str(parent))) is not None and str(parent) not in seen:
+        if found.get("message"):
+            return str(parent)
+        seen.add(str(parent))
+        parent = found.get("parent")
+    return None
 
 
 def _chat_of_session(session: dict[str, Any], position: str) -> Chat:

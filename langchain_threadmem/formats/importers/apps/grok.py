@@ -27,6 +27,7 @@ from langchain_threadmem.messages.ids import chained_id
 from langchain_threadmem.messages.records import as_list, as_object
 
 _USERS = ("human", "user")
+_PARENT = "parent_response_id"
 _CARD = re.compile(r"\s*<grok:render\b.*?</grok:render>", re.DOTALL)
 """A mark of a card, such as a citation, which the program draws."""
 _SOURCES = ("cited_web_search_results", "web_search_results", "xpost_ids", "cited_xposts", "xposts")
@@ -76,14 +77,15 @@ def _chat(record: dict[str, Any], position: str) -> Chat:
 
 def _said(response: dict[str, Any], previous: str | None, position: str) -> Said:
     key = text_or_none(response.get("response_id")) or text_or_none(response.get("_id"))
-    parent = text_or_none(response.get("parent_response_id"))
+    parent = text_or_none(response.get(_PARENT))
+    if key is None or _PARENT not in response:  # Older exports have no parents: a chain.
+        parent = parent or previous
     if key is None:
         key = chained_id(
             "import-",
             previous,
             [response.get("sender"), response.get("message"), response.get("create_time")],
         )
-        parent = parent or previous
     role = USER if str(response.get("sender") or "").lower() in _USERS else ASSISTANT
     metadata = response.get("metadata")
     details = metadata.get("requestModelDetails") if isinstance(metadata, dict) else None

@@ -15,7 +15,18 @@ from langchain_threadmem.formats.importers.said import Part, Result
 
 
 def _is_jan(value: Any) -> bool:
-    return isinstance(value, dict) and value.get("object") == "thread.message"
+    if not isinstance(value, dict):
+        return False
+    return value.get("object") == "thread.message" or ("role" in value and _has_values(value.get("content")))
+
+
+def _has_values(content: Any) -> bool:
+    """Whether the text of a block is the value of an object."""
+    blocks = content if isinstance(content, list) else []
+    return any(
+        isinstance(block, dict) and isinstance(block.get("text"), dict) and "value" in block["text"]
+        for block in blocks
+    )
 
 
 def _parts_of_jan(message: Record) -> Iterator[Part]:

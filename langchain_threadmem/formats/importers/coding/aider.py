@@ -59,7 +59,7 @@ def _blocks(lines: list[str]) -> Iterator[tuple[str, str]]:
     role, block = ASSISTANT, [""]
     fence = False
     for line in lines:
-        if role == ASSISTANT and line.startswith("```"):
+        if line.startswith("```"):
             fence = not fence
         if fence:
             kind, text = ASSISTANT, line

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Any
 
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.formats.importers.blocks import file_of, text_in
+from langchain_threadmem.formats.importers.blocks import file_of
 from langchain_threadmem.formats.importers.chats import (
     Bad,
     Chat,
@@ -171,7 +171,6 @@ def _said(request: Record, previous: str | None, position: str) -> Iterator[Said
             text_or_none(request.get("modelId")),
             is_aside=is_hidden,
             extra=kept(error=error, canceled=request.get("isCanceled")),
-            separator="",
         )
 
 
@@ -189,16 +188,16 @@ def _parts(response: list[Any]) -> Iterator[Part]:
         kind = part.get("kind")
         if kind in (None, "markdownContent", "markdownVuln"):
             content = part.get("content")
-            text += text_in(content) if content is not None else text_in(part.get("value"))
+            text += _written(part.get("value") if content is None else content)
             continue
         if kind == "inlineReference":
             text += _name(part)
             continue
         if kind in _SILENT:
             continue
-        if text:
-            yield text
-            text = ""
+        if text.strip():
+            yield text.strip()
+        text = ""
         if kind == "thinking":
             value = part.get("value")
             yield Reasoning("".join(value) if isinstance(value, list) else str(value or ""))
@@ -206,8 +205,14 @@ def _parts(response: list[Any]) -> Iterator[Part]:
             yield from _tool(part)
         else:
             yield Other(part)
-    if text:
-        yield text
+    if text.strip():
+        yield text.strip()
+
+
+def _written(value: Any) -> str:
+    """A piece of a text, which may be a space; the text of a Markdown string is its `value`."""
+    value = value.get("value") if isinstance(value, dict) else value
+    return value if isinstance(value, str) else ""
 
 
 def _name(part: Record) -> str:

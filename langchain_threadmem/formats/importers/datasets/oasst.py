@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from langchain_threadmem.common.inputs import is_number
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.formats.importers.blocks import parts_of
 from langchain_threadmem.formats.importers.chats import Bad, Chat, Chats, chat_of, kept, seconds, text_or_none
@@ -99,5 +100,5 @@ def _best(said: Sequence[Said], ranks: dict[str, Any]) -> str | None:
     end: str | None = None
     while found := replies.pop(end, None):
         rank = {one.key: ranks[one.key] for one in found}
-        end = min(found, key=lambda one: rank[one.key] if isinstance(rank[one.key], int) else len(rank)).key
+        end = min(found, key=lambda one: rank[one.key] if is_number(rank[one.key]) else len(rank)).key
     return end

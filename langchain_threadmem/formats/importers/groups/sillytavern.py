@@ -53,10 +53,13 @@ def chats(source: Source) -> Chats:
             if "mes" not in value:
                 header = value
                 continue
-            swipes = _swipes(value, previous, position)
+            texts = _texts(value)
+            shown = _shown(value, texts)
+            texts[shown] = str(value.get("mes") or texts[shown])
+            swipes = _swipes(value, texts, shown, previous, position)
             has_names |= {one.name for one in swipes if one.name and one.role == ASSISTANT}
             said += swipes
-            previous = swipes[_shown(value, swipes)].key
+            previous = swipes[shown].key
         except FAULTS as error:
             yield Bad(problem_of(error, position))
     if len(has_names) < 2:  # A name says who speaks in a group only.
@@ -79,26 +82,30 @@ def chats(source: Source) -> Chats:
     )
 
 
-def _shown(value: Line, swipes: Sequence[Said]) -> int:
-    number = value.get("swipe_id")
-    return number if isinstance(number, int) and 0 <= number < len(swipes) else len(swipes) - 1
-
-
-def _swipes(value: Line, previous: str | None, position: str) -> list[Said]:
-    """The message and its alternatives; `mes` is the text of the one that is shown."""
+def _texts(value: Line) -> list[str]:
+    """The texts of a message and of its alternatives."""
     texts = value.get("swipes")
-    texts = (
+    return (
         [str(text) for text in texts] if isinstance(texts, list) and texts else [str(value.get("mes") or "")]
     )
+
+
+def _shown(value: Line, texts: Sequence[str]) -> int:
+    """The number of the alternative that is shown: that of the file, else the one with the text of `mes`."""
+    number = value.get("swipe_id")
+    if isinstance(number, int) and 0 <= number < len(texts):
+        return number
+    return texts.index(value["mes"]) if value["mes"] in texts else len(texts) - 1
+
+
+def _swipes(value: Line, texts: Sequence[str], shown: int, previous: str | None, position: str) -> list[Said]:
+    """The message and its alternatives."""
     infos = value.get("swipe_info")
     infos = infos if isinstance(infos, list) else []
-    shown = value.get("swipe_id")
-    if isinstance(shown, int) and 0 <= shown < len(texts):
-        texts[shown] = str(value.get("mes") or texts[shown])
     swipes: list[Said] = []
     for number, text in enumerate(texts):
         info = infos[number] if number < len(infos) and isinstance(infos[number], dict) else {}
-        is_shown = len(texts) == 1 or number == shown
+        is_shown = number == shown
         extra = value.get("extra") if is_shown else info.get("extra")
         extra = extra if isinstance(extra, dict) else {}
         parts: list[Part] = [Reasoning(extra["reasoning"])] if isinstance(extra.get("reasoning"), str) else []

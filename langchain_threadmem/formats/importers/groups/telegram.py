@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from langchain_threadmem.formats.importers.blocks import text_in
 from langchain_threadmem.formats.importers.chats import Bad, Chat, Chats, chat_of, kept, seconds, text_or_none
 from langchain_threadmem.formats.importers.said import SYSTEM, USER, File, Other, Part, Said, entries_of
 from langchain_threadmem.formats.importers.source import FAULTS, Source, problem_of
@@ -111,4 +110,5 @@ def _telegram_text(message: Record) -> str:
     pieces = text if isinstance(text, list) else [text]
     if not any(pieces) and isinstance(message.get("text_entities"), list):
         pieces = message["text_entities"]
-    return "".join(piece if isinstance(piece, str) else text_in(piece) for piece in pieces if piece)
+    texts = (piece.get("text") if isinstance(piece, dict) else piece for piece in pieces)
+    return "".join(text for text in texts if isinstance(text, str))

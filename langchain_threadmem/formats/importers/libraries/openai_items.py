@@ -109,19 +109,30 @@ def _in_order(record: dict[str, Any]) -> list[Any]:
     items: list[Any] = next(
         record[name] for name in ("data", "items", "input") if isinstance(record.get(name), list)
     )
+    order = record.get("order")
+    is_newest_first = _is_newest_first(items) if order is None else order == "desc"
+    return items[::-1] if is_newest_first else items
+
+
+def _is_newest_first(items: Sequence[Any]) -> bool:
+    """Whether a list begins with its newest item.
+
+    An output follows its call. A list begins with a question and ends with an answer; if both are questions,
+    the ids tell, which begin with the time: `msg_67ccd3ac...` is of the second 0x67ccd3ac.
+    """
     types = [str(item.get("type")) for item in items if isinstance(item, dict)]
-    roles = [str(item.get("role")) for item in items if isinstance(item, dict)]
     call = next((n for n, kind in enumerate(types) if kind in _CALLS), None)
     output = next((n for n, kind in enumerate(types) if kind in _OUTPUTS), None)
-    newest_first = record.get("order") == "desc"
-    if "order" not in record:
-        # A list begins with a question and ends with an answer, and an output follows its call.
-        newest_first = (
-            output < call
-            if call is not None and output is not None
-            else bool(roles) and roles[-1] == USER and roles[0] == ASSISTANT
-        )
-    return items[::-1] if newest_first else items
+    if call is not None and output is not None:
+        return output < call
+    messages = [item for item in items if isinstance(item, dict) and item.get("role") in (USER, ASSISTANT)]
+    if not messages:
+        return False
+    first, last = messages[0], messages[-1]
+    if first["role"] != last["role"]:
+        return bool(last["role"] == USER)
+    ids = [str(one.get("id") or "") for one in (first, last)]
+    return len(ids[0]) == len(ids[1]) and ids[0] > ids[1]
 
 
 def chats(source: Source) -> Chats:

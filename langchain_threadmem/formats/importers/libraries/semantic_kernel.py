@@ -24,9 +24,13 @@ def _is_semantic_kernel(value: Any) -> bool:
 
 
 def _is_kernel_message(value: Any) -> bool:
-    return isinstance(value, dict) and (
-        (isinstance(value.get("items"), list) and "content_type" in value)
-        or (isinstance(value.get("Items"), list) and isinstance(value.get("Role"), dict))
+    if not isinstance(value, dict):
+        return False
+    if isinstance(value.get("Items"), list):
+        return isinstance(value.get("Role"), dict)
+    items = value.get("items")
+    return isinstance(items, list) and (
+        "content_type" in value or any(isinstance(one, dict) and "content_type" in one for one in items)
     )
 
 

@@ -1,0 +1,298 @@
+"""Import of shapes that programs write rarely: each record, and the tree that it describes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_import_formats import tree_of
+
+from langchain_threadmem import MemorySystem
+
+Record = dict[str, Any]
+
+
+def at(second: int) -> str:
+    return f"2026-01-01T10:00:0{second}Z"
+
+
+def grok(*texts: str) -> Record:
+    """Grok's responses as older exports have them: with ids and without parents."""
+    responses = [
+        {"response": {"_id": str(n), "sender": "ASSISTANT" if n % 2 else "human", "message": text}}
+        for n, text in enumerate(texts)
+    ]
+    return {"conversations": [{"conversation": {"id": "c", "create_time": at(0)}, "responses": responses}]}
+
+
+def deepseek(key: str, parent: str, *fragments: tuple[str, str]) -> Record:
+    listed = [{"type": kind, "content": content} for kind, content in fragments]
+    message = {"files": [], "model": "m", "inserted_at": at(int(key)), "fragments": listed}
+    return {"id": key, "parent": parent, "children": [], "message": message if fragments else None}
+
+
+def item(key: str, role: str, text: str) -> Record:
+    kind = "output_text" if role == "assistant" else "input_text"
+    return {"id": key, "type": "message", "role": role, "content": [{"type": kind, "text": text}]}
+
+
+def chatgpt(key: str, parent: str | None, role: str, text: str, **metadata: Any) -> Record:
+    content = {"content_type": "text", "parts": [text]}
+    message = {"id": key, "author": {"role": role}, "content": content, "metadata": metadata}
+    return {"id": key, "parent": parent, "children": [], "message": message}
+
+
+def oasst(key: str, parent: str | None, text: str, rank: float | None) -> Record:
+    fields = {"message_tree_id": "1", "role": "assistant" if parent else "prompter", "rank": rank}
+    return {"message_id": key, "parent_id": parent, "text": text, "created_date": at(int(key)), **fields}
+
+
+def lines(*records: Record) -> str:
+    return "\n".join(map(json.dumps, records))
+
+
+FORK = """
+1    human Q
+2 <1 ai A
+3 <1 ai B
+active 3
+"""
+CHAIN = """
+1    human Q
+2 <1 ai A
+3 <2 human Q2
+active 3
+"""
+TURN = """
+1    human Q
+2 <1 ai A
+active 2
+"""
+SHAPES: dict[str, tuple[str, str, Any, str]] = {
+    "VS Code divides an answer at spaces and steps": (
+        "vscode",
+        "session.json",
+        {
+            "version": 3,
+            "sessionId": "s",
+            "requests": [
+                {
+                    "requestId": "r",
+                    "message": {"text": "Q"},
+                    "response": [
+                        {"value": "See"},
+                        {"value": " "},
+                        {"kind": "inlineReference", "name": "a.py"},
+                        {"value": "\n\n"},
+                        {"value": "It is long."},
+                        {"kind": "toolInvocationSerialized", "toolId": "read", "toolCallId": "t"},
+                        {"value": "Done."},
+                    ],
+                }
+            ],
+        },
+        """
+1    human Q
+2 <1 ai See `a.py` / It is long. / Done.
+active 2
+""",
+    ),
+    "Telegram divides a text at spaces": (
+        "telegram",
+        "result.json",
+        {
+            "name": "G",
+            "type": "private_group",
+            "id": 5,
+            "messages": [
+                {
+                    "id": 1,
+                    "type": "message",
+                    "date": at(0),
+                    "from": "Ann",
+                    "text": "",
+                    "text_entities": [
+                        {"type": "bold", "text": "See"},
+                        {"type": "plain", "text": " "},
+                        {"type": "link", "text": "https://x"},
+                    ],
+                }
+            ],
+        },
+        """
+1    Ann: See https://x
+active 1
+""",
+    ),
+    "Grok has ids and no parents": ("grok", "prod-grok-backend.json", grok("Q", "A", "Q2"), CHAIN),
+    "SillyTavern does not number the swipe": (
+        "sillytavern",
+        "Bea.jsonl",
+        lines(
+            {"user_name": "Ann", "character_name": "Bea"},
+            {"name": "Bea", "is_user": False, "mes": "A", "swipes": ["A", "B"]},
+            {"name": "Ann", "is_user": True, "mes": "Q"},
+        ),
+        """
+1    ai A
+2    ai B
+3 <1 human Q
+active 3
+""",
+    ),
+    "DeepSeek has a node without a message": (
+        "deepseek",
+        "conversations.json",
+        [
+            {
+                "id": "d",
+                "inserted_at": at(0),
+                "mapping": {
+                    "root": {"id": "root", "parent": None, "children": ["1"], "message": None},
+                    "1": deepseek("1", "root", ("REQUEST", "Q")),
+                    "2": deepseek("2", "1"),
+                    "3": deepseek("3", "2", ("RESPONSE", "A")),
+                },
+            }
+        ],
+        TURN,
+    ),
+    "OpenAI lists items from the newest, which is a question": (
+        "openai_items",
+        "items.json",
+        {
+            "object": "list",
+            "data": [
+                item("msg_3", "user", "Q2"),
+                item("msg_2", "assistant", "A"),
+                item("msg_1", "user", "Q"),
+            ],
+            "first_id": "msg_3",
+            "last_id": "msg_1",
+            "has_more": False,
+        },
+        CHAIN,
+    ),
+    "ChatGPT has the report of a research as a message of a tool": (
+        "chatgpt",
+        "conversations.json",
+        [
+            {
+                "id": "g",
+                "current_node": "c",
+                "mapping": {
+                    "a": chatgpt("a", None, "user", "Q"),
+                    "b": chatgpt("b", "a", "assistant", "I begin."),
+                    "c": chatgpt("c", "b", "tool", "# Report", is_async_task_result_message=True),
+                },
+            }
+        ],
+        """
+1    human Q
+2 <1 ai I begin.
+3 <2 ai # Report
+active 3
+""",
+    ),
+    "Open Assistant has ranks as fractions": (
+        "oasst",
+        "messages.jsonl",
+        lines(oasst("1", None, "Q", None), oasst("2", "1", "A", 1.0), oasst("3", "1", "B", 0.0)),
+        FORK,
+    ),
+    "Jan has messages without an object": (
+        "jan",
+        "messages.jsonl",
+        lines(
+            {"id": "1", "role": "user", "content": [{"type": "text", "text": {"value": "Q"}}]},
+            {"id": "2", "role": "assistant", "content": [{"type": "text", "text": {"value": "A"}}]},
+        ),
+        TURN,
+    ),
+    "big-AGI has fragments and no persona": (
+        "big_agi",
+        "conversations.json",
+        {
+            "conversations": [
+                {
+                    "id": "c",
+                    "messages": [
+                        {"id": "1", "role": "user", "fragments": [{"part": {"pt": "text", "text": "Q"}}]},
+                        {
+                            "id": "2",
+                            "role": "assistant",
+                            "fragments": [{"part": {"pt": "text", "text": "A"}}],
+                        },
+                    ],
+                }
+            ]
+        },
+        TURN,
+    ),
+    "Cherry Studio's blocks name their messages": (
+        "cherry",
+        "backup.json",
+        {
+            "indexedDB": {
+                "topics": [
+                    {
+                        "id": "t",
+                        "messages": [
+                            {"id": "q", "role": "user", "createdAt": at(0)},
+                            {"id": "a", "role": "assistant", "askId": "q", "createdAt": at(1)},
+                            {
+                                "id": "b",
+                                "role": "assistant",
+                                "askId": "q",
+                                "createdAt": at(2),
+                                "foldSelected": True,
+                            },
+                        ],
+                    }
+                ],
+                "message_blocks": [
+                    {"id": str(n), "messageId": key, "type": "main_text", "content": key.upper()}
+                    for n, key in enumerate("qab")
+                ],
+            }
+        },
+        FORK,
+    ),
+    "Semantic Kernel has the type of contents in the items": (
+        "semantic_kernel",
+        "history.json",
+        {
+            "messages": [
+                {"role": "user", "items": [{"content_type": "text", "text": "Q"}]},
+                {"role": "assistant", "items": [{"content_type": "text", "text": "A"}]},
+            ]
+        },
+        TURN,
+    ),
+    "aider has code after a note": (
+        "aider",
+        ".aider.chat.history.md",
+        "# aider chat started at 2026-05-28 10:00:00\n\n#### Q\n\n> a note\n\n```\n#### head\n> quote\n```\n",
+        """
+1    human Q
+2 <1 ~system a note
+3 <1 ai ``` / #### head / > quote / ```
+active 3
+""",
+    ),
+}
+"""For each shape: its format, the name of its file, its contents, and its tree in the known notation."""
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_rare_shape_becomes_the_tree_that_it_describes(shape: str, tmp_path: Path) -> None:
+    format, name, contents, tree = SHAPES[shape]
+    path = tmp_path / name
+    path.write_text(contents if isinstance(contents, str) else json.dumps(contents))
+    with MemorySystem(embeddings=False) as system:
+        report = system.import_file(path)
+        [conversation] = system.conversations()
+        assert (report.format, tree_of(system, conversation)) == (format, tree)
+        assert system.import_file(path).new_messages == 0
