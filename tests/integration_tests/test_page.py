@@ -150,6 +150,18 @@ def test_a_long_single_thread_opens_with_its_messages(browser: Any, tmp_path: Pa
     assert found.trouble == []
 
 
+def test_a_note_of_a_program_is_named_and_no_thread_of_messages(browser: Any, tmp_path: Path) -> None:
+    nodes = [
+        ConversationNode(1, HumanMessage("Keep bees."), state=State.ASIDE),
+        ConversationNode(2, HumanMessage("When do I feed them?")),
+    ]
+    (tmp_path / "note.html").write_text(to_html(nodes, active=2), encoding="utf-8")
+    found = Opened(browser, tmp_path / "note.html")
+    word = found.page.locator(".branch > summary small").first
+    assert (word.inner_text(), word.get_attribute("title")[:19]) == ("aside", "A note of a program")
+    found.context.close()
+
+
 def test_a_code_line_is_not_cut(small: Opened) -> None:
     small.page.set_viewport_size({"width": 390, "height": 700})
     pre = small.page.locator("#n2 pre")

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -21,6 +22,7 @@ playwright = pytest.importorskip("playwright.sync_api")
 CHROMIUM = shutil.which("chromium")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium")
 SIZES = (20, 200, 5000)
+IMPORTS = Path(__file__).parents[1] / "data" / "imports"
 TOPICS = ("bread", "csv", "figs", "taxes")
 ANSWER = "**So:**\n\n```python\nx = 1  # one\n```\n\n|a|b|\n|-|-|\n|1|2|\n\n[link](javascript:alert(1)) "
 """The beginning of an answer; its link is not of the web."""
@@ -193,6 +195,27 @@ def test_a_thread_keeps_its_colour_and_branches_have_names(served: Served, brows
         id: page.locator(f"#row-{id}").evaluate("e => e.style.getPropertyValue('--hue')") for id in (1, 3)
     }
     assert after == {id: colors[id] for id in after}
+    tab.close()
+
+
+def test_notes_of_programs_are_hidden_and_named(served: Served, browser: Any) -> None:
+    served.system.import_file(IMPORTS / "chatgpt" / "one-c-usercontext.json")
+    tab = Tab(browser, served, 20)
+    page = tab.page
+    page.goto(f"{served.url}#conversation=c-usercontext")
+    page.locator("#row-5").wait_for()
+    hidden = page.locator("label", has_text="3 hidden messages")
+    assert "notes of programs" in hidden.get_attribute("title")
+    hidden.click()
+    note = page.locator("#row-2", has_text="keeps bees")
+    note.wait_for()
+    assert note.locator(".word").all_inner_texts() == ["aside"]
+    assert "note of a program" in note.locator(".word").get_attribute("title")
+    assert note.locator(".topic").count() == 0
+    assert note.locator(".text").evaluate("e => getComputedStyle(e).textDecorationLine") == "none"
+    note.click()
+    text = page.locator("#panel .message", has_text="keeps bees")
+    assert text.evaluate("e => getComputedStyle(e).textDecorationLine") == "none"
     tab.close()
 
 

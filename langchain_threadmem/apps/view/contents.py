@@ -43,7 +43,7 @@ HITS = 20
 THREADS = 5_000
 """The number of threads of a conversation that are listed."""
 ROLES = ("user", "assistant", "other")
-_LIVE, _DOUBTFUL, _CALLS, _NEWER = 1, 2, 4, 8
+_LIVE, _DOUBTFUL, _CALLS, _NEWER, _ASIDE = 1, 2, 4, 8, 16
 
 
 class Contents:
@@ -109,6 +109,7 @@ class Contents:
                 + _DOUBTFUL * is_doubtful(node)
                 + _CALLS * calls_tools(node.message)
                 + _NEWER * (node.id in newer)
+                + _ASIDE * (node.state is State.ASIDE)
                 for node in rows
             ],
             "strands": [layout.strand_of[node.id] for node in rows],

@@ -84,10 +84,11 @@ def to_html(
         strand = layout.strand_of[branch.id]
         # The branch of a fork without a main branch may begin within a strand.
         name = titles[strand] if layout.strands[strand].first is branch else escape(layout.title(branch))
-        size = plural(layout.said[branch.id], "message")
+        word = "" if layout.said[branch.id] else STATES[branch.state]
+        size = word or plural(layout.said[branch.id], "message")
         body.append(
             f'<details class="branch{kind}"{fold}><summary>{_spot(layout, branch)} <h2>{name}</h2> '
-            f"<small>{size}</small></summary>\n"
+            f"<small{hover(word) if word else ''}>{size}</small></summary>\n"
         )
         run = layout.straight(branch)
         for n, node in enumerate(run):

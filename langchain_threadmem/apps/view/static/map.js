@@ -4,7 +4,7 @@ import { formatTime, hueOf, make, meaning, notify, say, shape } from "./dom.js";
 
 const ROW = 32;
 const AROUND = 8;
-const LIVE = 1, DOUBTFUL = 2, CALLS = 4, NEWER = 8;
+const LIVE = 1, DOUBTFUL = 2, CALLS = 4, NEWER = 8, ASIDE = 16;
 const KINDS = ["user", "assistant", "other"];
 const NAMES = ["User", "Assistant", "Other"];
 
@@ -133,12 +133,14 @@ export class MessageMap {
     const line = this.lines.get(id);
     const before = row > 0 ? doc.strands[this.rows[row - 1]] : -1;
     const opens = this.first.get(strand) === at;
-    const topic = before !== strand ? doc.topics[strand] : "";
+    const state = flags & ASIDE ? "aside" : flags & LIVE ? "" : line?.word || "replaced";
+    const topic = before !== strand && !(flags & ASIDE) ? doc.topics[strand] : "";
     const versions = kind === "user" ? "edited" : "answered again";
     const marks = [
       flags & DOUBTFUL ? say("doubtful", "?", "span", { class: "mark" }) : "",
       flags & NEWER ? say(versions, kind === "user" ? "✎" : "↻", "span", { class: "soft" }) : "",
       id === doc.tip ? say("active", "active", "span", { class: "soft now" }) : "",
+      flags & ASIDE ? say("aside", "aside", "span", { class: "soft now" }) : "",
     ];
     const description = [
       line?.role ?? NAMES[doc.roles[at]],
@@ -147,13 +149,13 @@ export class MessageMap {
       flags & DOUBTFUL && "doubtful place",
       flags & NEWER && versions,
       id === doc.tip && "active",
-      !(flags & LIVE) && (line?.word || "replaced"),
+      state,
       line?.line,
     ];
     const element = make(
       "div",
       {
-        class: `row ${kind}${flags & LIVE ? "" : " replaced"}`,
+        class: `row ${kind}${state && (flags & ASIDE ? " aside" : " replaced")}`,
         id: `row-${id}`,
         role: "treeitem",
         draggable: flags & LIVE && this.writes ? "true" : null,
@@ -162,7 +164,7 @@ export class MessageMap {
         "aria-setsize": this.rows.length,
         "aria-selected": String(id === this.selected),
         "aria-label": description.filter(Boolean).join(", "),
-        title: flags & LIVE ? null : meaning(line?.word || "replaced"),
+        title: state ? meaning(state) : null,
         "--hue": hueOf(doc.colors[at]),
         onclick: () => {
           this.pick(id);

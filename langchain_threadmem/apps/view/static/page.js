@@ -104,7 +104,7 @@ async function loadTree() {
   }
   map.show(doc, view.thread === null ? null : pathIn(doc, view.thread));
   byId("counts").textContent = `${plural(doc.ids.length, "message")} in ${plural(doc.threads.length, "thread")}`;
-  byId("replaced-name").textContent = doc.hidden ? `${plural(doc.hidden, "replaced version")}` : "replaced versions";
+  byId("replaced-name").textContent = doc.hidden ? plural(doc.hidden, "hidden message") : "hidden messages";
   byId("empty").hidden = doc.ids.length > 0;
   byId("empty").textContent = "This conversation has no messages.";
   listThreads(doc);

@@ -53,7 +53,7 @@ export function showNode(node, view, actions) {
   ];
   const text = make(
     "div",
-    { class: `message rendered${live ? "" : " replaced"}`, "--hue": map.hueOf(node.id) },
+    { class: `message rendered${live || node.word === "aside" ? "" : " replaced"}`, "--hue": map.hueOf(node.id) },
     node.parts.length ? build(node.parts) : "(no text)",
   );
   fill(
