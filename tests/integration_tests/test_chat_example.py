@@ -225,6 +225,17 @@ def test_branches_of_a_thread_have_names_of_their_own(chat: Page, memory: ChatMe
 
 
 @needs_chromium
+@pytest.mark.parametrize("memory", [20], indirect=True)
+def test_a_long_title_ends_with_dots_within_the_list(chat: Page) -> None:
+    chat.click("New chat")
+    chat.say("bread that is baked in a very long time")
+    inside = "e => e.getBoundingClientRect().right <= e.closest('ul').getBoundingClientRect().right"
+    title = chat.page.locator(".conversation").first
+    assert title.evaluate("e => e.scrollWidth > e.clientWidth")
+    assert title.evaluate(inside)
+
+
+@needs_chromium
 def test_a_suggestion_moves_a_message(chat: Page) -> None:
     chat.say("perhaps figs")
     playwright.expect(chat.messages).to_have_count(4)
