@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from langchain_threadmem.apps.cli.demo import everyday
 
@@ -97,8 +97,10 @@ def take_chat(browser: Browser, url: str) -> None:
         "My sourdough bread comes out flat. Why?",
         "And how do I skip the header row of the file?",
     ):
-        page.get_by_label("Message", exact=True).fill(text)
-        page.keyboard.press("Enter")
+        field = page.get_by_label("Message", exact=True)
+        expect(field).to_be_focused()
+        field.fill(text)
+        field.press("Enter")
         page.locator("#messages > li", has_text=text).wait_for()
         page.get_by_role("button", name="Send").wait_for()
     take(page, "chat")

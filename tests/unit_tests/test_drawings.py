@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from html.parser import HTMLParser
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -33,6 +34,8 @@ from langchain_threadmem.formats.exporters.text import to_outline, to_text
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.tree.node import ConversationNode, MessageSummary, Placement
 
+DOCS = Path(__file__).parents[2] / "docs"
+PICTURES = sorted([*DOCS.glob("*.svg"), *DOCS.glob("images/*.svg")])
 HOSTILE = "</style></details><script>alert(1)</script><img src=x onerror=alert(1)>\"'`];\x00\u2028--> end"
 
 
@@ -557,3 +560,13 @@ def test_half_a_character_does_not_keep_a_drawing_from_a_file(draw: Any) -> None
 @pytest.mark.parametrize("draw", [to_html, to_svg, to_outline, to_text])
 def test_nothing_can_be_drawn(draw: Any) -> None:
     assert isinstance(draw([]), str)
+
+
+@pytest.mark.parametrize("path", PICTURES, ids=lambda path: path.name)
+def test_each_colour_of_a_picture_of_the_docs_has_one_for_dark_pages(path: Path) -> None:
+    picture = path.read_text(encoding="utf-8")
+    _, found, dark = picture.partition("prefers-color-scheme:dark")
+    assert found
+    plain = [tag for tag in re.findall("<[^>]*>", picture) if "class=" not in tag]
+    colors = {color for tag in plain for color in re.findall('(?:fill|stroke)="(#[0-9a-f]{6})"', tag)}
+    assert {color for color in colors if f'"{color}"]' not in dark.partition("</style>")[0]} == set()
