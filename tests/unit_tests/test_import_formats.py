@@ -40,6 +40,11 @@ LOOKED_UP = """
 4 <3 ai Danube.
 active 4
 """
+HELLO = """
+1    human Hi
+2 <1 ai Hello
+active 2
+"""
 THOUGHT = """
 1    ~system
 2    human Is 91 a prime?
@@ -184,6 +189,76 @@ active 3
 """
         },
     ),
+    "chatgpt/one-c-archived.json": (
+        "chatgpt",
+        {
+            "c-archived": """
+1    ~system
+2    human Old?
+3 <2 ai Old.
+active 3
+"""
+        },
+    ),
+    "chatgpt/one-c-file-in.json": (
+        "chatgpt",
+        {
+            "c-file-in": """
+1    ~system
+2    human Sum the column.
+3 <2 ai It is 42.
+active 3
+"""
+        },
+    ),
+    "chatgpt/one-c-memory.json": (
+        "chatgpt",
+        {
+            "c-memory": """
+1    ~system
+2    human Remember my cat is Momo.
+3 <2 ai calls bio(input="User's cat is called Momo.")
+4 <3 tool Model set context updated.
+5 <4 ai I will remember.
+active 5
+"""
+        },
+    ),
+    "chatgpt/one-c-partial.json": (
+        "chatgpt",
+        {
+            "c-partial": """
+1    ~system
+2    human Tell a long story
+3 <2 ai Once upon
+active 3
+"""
+        },
+    ),
+    "chatgpt/one-c-python.json": (
+        "chatgpt",
+        {
+            "c-python": """
+1    ~system
+2    human Compute 2**10.
+3 <2 ai calls python(input='print(2**10)')
+4 <3 tool 1024 /
+5 <4 ai It is 1024.
+active 5
+"""
+        },
+    ),
+    "chatgpt/one-c-root0.json": (
+        "chatgpt",
+        {
+            "c-root0": """
+1    ~system
+2    human Shared root id
+3 <2 ai Yes
+active 3
+"""
+        },
+    ),
     "chatgpt/one-c-empty.json": ("chatgpt", {}),
     "chatgpt/one-c-rootonly.json": ("chatgpt", {}),
     "claude/one-k-tree.json": (
@@ -254,6 +329,20 @@ active 2
 """
         },
     ),
+    "claude/one-k-artifact.json": (
+        "claude",
+        {
+            "k-artifact": """
+1    human Write code
+2 <1 ai Here: calls artifacts(id='hello', type='application/vnd.ant.code', language='python', title='Hello', command='create', content="print('hi')", version_uuid='v1')
+3 <2 tool OK
+4 <3 ai Run it.
+active 4
+"""  # noqa: E501
+        },
+    ),
+    "claude/one-k-parent.json": ("claude", {"k-parent": HELLO}),
+    "claude/one-k-plain.json": ("claude", {"k-plain": HELLO}),
     "claude/one-k-empty.json": ("claude", {}),
     "deepseek": (
         "deepseek",
@@ -603,6 +692,20 @@ def test_a_file_becomes_the_tree_that_its_format_describes(file: str) -> None:
         assert (again.new_conversations, again.new_messages) == (0, 0)
         assert {name: tree_of(system, name) for name in system.conversations()} == trees
         assert system.verify().ok
+
+
+@pytest.mark.parametrize("file", ["chatgpt/export-split.zip", "chatgpt/folder", "claude/export.zip"])
+def test_an_archive_and_a_folder_have_the_trees_of_their_files(file: str) -> None:
+    program = file.partition("/")[0]
+    single = {
+        name: tree
+        for other, (_, trees) in TREES.items()
+        if other.startswith((f"{program}/one-c-", f"{program}/one-k-"))
+        for name, tree in trees.items()
+    }
+    with MemorySystem(embeddings=False) as system:
+        system.import_file(DATA / file)
+        assert {name: tree_of(system, name) for name in system.conversations()} == single
 
 
 def test_a_folder_with_files_of_all_programs_is_one_import(system: MemorySystem, verbs: Any) -> None:
