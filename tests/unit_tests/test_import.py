@@ -404,7 +404,7 @@ BAD = {
     "line 2": lines(USER, {"role": "wizard", "content": "Abracadabra"}, ANSWER),
     "line 3": f"{lines(USER, ANSWER)}\n{{broken\n",
     "item 2": json.dumps([chatgpt(*FIGS), {"mapping": {}}]),
-    "item 1": json.dumps([chatgpt({**FIGS[0], "parent": "m2"}, FIGS[1])]),
+    "item 1": json.dumps([chatgpt({**FIGS[0], "parent": "m2"}, FIGS[1]), chatgpt(*FIGS, id="good")]),
     "item 2:": json.dumps([chatgpt(*FIGS), chatgpt(said("m1", "user", content={"parts": 5}), id="odd")]),
     "line 1": "{broken\n" + lines(CLAUDE),
     "line 2, message 1": lines({"messages": [USER]}, {"messages": [{"role": "user"}]}),

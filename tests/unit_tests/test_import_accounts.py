@@ -229,6 +229,20 @@ def test_a_file_of_another_kind_is_refused_and_becomes_no_message(
     assert system.conversations() == []
 
 
+@pytest.mark.parametrize("number", [1, 2, 9])
+def test_bad_items_are_no_advice_to_skip_them_where_most_are_bad(
+    number: int, system: MemorySystem, verbs: Any, file: Any
+) -> None:
+    good = [{"messages": [{"role": "user", "content": "Hi"}]}] if number == 9 else []
+    path = file([*good, *({"messages": [{"role": "user"}]} for _ in range(number))], "chat.json")
+    with pytest.raises(InputError, match="most items of the file have such problems") as refused:
+        verbs(system).import_file(path)
+    assert "skip-bad" not in str(refused.value)
+    if number == 9:
+        with pytest.raises(InputError, match="most items of the file cannot be imported"):
+            verbs(system).import_file(path, skip_bad=True)
+
+
 def test_a_file_fits_a_format_only_if_all_items_do(system: MemorySystem, tmp_path: Path) -> None:
     lines = [claude("Hi"), *({"level": "info", "event": number} for number in range(9))]
     path = tmp_path / "log.jsonl"

@@ -44,6 +44,7 @@ _FEW = 3
 """The number of bad items below which a file is not taken for a file of another format."""
 _AHEAD = 20
 """The number of conversations after a bad one that are read to tell whether most of a file is bad."""
+_FOREIGN = "most items of the file have such problems: it is of another kind, or damaged"
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +195,14 @@ class _Batch:
             advice = advice or "--skip-bad (skip_bad=True) skips this item"
             self.error = InputError(f"{label}: {problem}. The items before it were imported; {advice}")
 
+    def refuse_file(self, label: str) -> None:
+        """Refuse a file of which most items are bad: it has another format, and would become a ruin."""
+        self.chats = [one for one in self.chats if one.label != label]
+        self.error = InputError(
+            f"{label}: most items of the file cannot be imported, so none was: {self.problems[-1]}; "
+            "the file is of another kind, or damaged"
+        )
+
 
 _WRITTEN = object()
 """The end of a batch: what was read is written before more is read."""
@@ -213,7 +222,7 @@ class _Reader:
         self._plan = plan
         self._done = 0
         self._source: Source | None = None
-        self._bad = 0
+        self._bad = self._good = 0
         self._branches: list[_Read] = []
         self._chats = self._read()
 
@@ -248,11 +257,11 @@ class _Reader:
             elif isinstance(one, Bad):
                 self._refuse(one, batch)
             elif isinstance(one, Source):
-                self._refuse_file(one, batch)
+                batch.refuse_file(one.label)
             else:
                 break
-        if self._source is not None and _is_foreign(self._bad, self._source) and batch.error is None:
-            self._refuse_file(self._source, batch)
+        if self._source is not None and _is_foreign(self._bad, self._source.read) and batch.error is None:
+            batch.refuse_file(self._source.label)
         return batch
 
     def _refuse(self, bad: Bad, batch: _Batch) -> None:
@@ -261,36 +270,32 @@ class _Reader:
         advice, source = "", self._source
         label = source.label
         if not self._skip_bad:
-            ahead = sum(isinstance(one, Bad) for one in islice(self._chats, _AHEAD))
-            if _is_foreign(self._bad + ahead, source):
-                advice = "most items of the file have such problems: it is of another kind, or damaged"
+            is_empty = not self._good
+            ahead = [*islice(self._chats, _AHEAD)]
+            refused = self._bad + sum(isinstance(one, Bad) for one in ahead)
+            is_empty &= len(ahead) < _AHEAD and not any(isinstance(one, _Read) for one in ahead)
+            if is_empty or _is_foreign(refused, source.read):
+                advice = _FOREIGN
         several = self._skip_bad and len(self._plan.files) > 1
         batch.refuse(f"{label}: {bad.problem}" if several else bad.problem, label, self._skip_bad, advice)
-
-    def _refuse_file(self, source: Source, batch: _Batch) -> None:
-        """Refuse a file of which most items are bad: it has another format, and would become a ruin."""
-        batch.chats = [one for one in batch.chats if one.label != source.label]
-        batch.error = InputError(
-            f"{source.label}: most items of the file cannot be imported, so none was: {batch.problems[-1]}; "
-            "the file is of another kind, or damaged"
-        )
 
     def _read(self) -> Generator[_Read | Bad | Source | object]:
         """The conversations and bad items, each file of which most items are bad, and the ends of batches."""
         for recognised in self._plan.files:
-            self._bad = 0
+            self._bad = self._good = 0
             self._source = source = self._plan.open(recognised)
             try:
                 for one in _readable(recognised.format.chats(source)):
                     if isinstance(one, Bad):
                         yield one
                         continue
+                    self._good += 1
                     read = _Read(one, recognised.format.name, source.label, source.time, one.name)
                     if one.branch_of:
                         self._branches.append(read)
                     else:
                         yield read
-                if _is_foreign(self._bad, source):
+                if _is_foreign(self._bad, source.read):
                     yield source
             finally:
                 source.close()
@@ -310,9 +315,9 @@ def _readable(chats: Chats) -> Chats:
         yield Bad(problem_of(error, "the file"))
 
 
-def _is_foreign(bad: int, source: Source) -> bool:
+def _is_foreign(bad: int, read: int) -> bool:
     """Whether most items of a file are bad: it is of another kind."""
-    return bad >= _FEW and 2 * bad > source.read
+    return bad >= _FEW and 2 * bad > read
 
 
 def _join(runtime: Runtime, batch: _Batch, stored: Sequence[Stored]) -> Flow[None]:
@@ -327,7 +332,10 @@ def _join(runtime: Runtime, batch: _Batch, stored: Sequence[Stored]) -> Flow[Non
 
 def _new_nodes(batch: _Batch, stored: Sequence[Stored], write: Writer, skip_bad: bool) -> list[NewNodes]:
     """The new nodes of a batch; conversations that cannot be stored are removed from the batch."""
-    new_nodes, chats = [], []
+    new_nodes: dict[int, NewNodes] = {}
+    read = Counter(one.label for one in batch.chats)
+    bad: dict[str, list[str]] = {}
+    chats: list[_Read] = []
     for one, found in zip(batch.chats, stored, strict=True):
         try:
             nodes = _nodes_of(one, found, write)
@@ -335,15 +343,22 @@ def _new_nodes(batch: _Batch, stored: Sequence[Stored], write: Writer, skip_bad:
             # The fields of a message may have any type; validation raises one of these errors.
             problem = str(error) if isinstance(error, InputError) else reason(error)
             prefix = "" if problem.startswith(one.chat.where) else f"{one.chat.where}: "
-            batch.refuse(f"{prefix}{problem}", one.label, skip_bad)
-            if not skip_bad:
-                break
-        else:
-            chats.append(one)
+            bad.setdefault(one.label, []).append(f"{prefix}{problem}")
+            continue
+        if skip_bad or not bad:  # What follows a bad item is read to know whether most items are bad.
             if nodes is not None:
-                new_nodes.append(nodes)
+                new_nodes[len(chats)] = nodes
+            chats.append(one)
     batch.chats = chats
-    return new_nodes
+    for label, problems in bad.items():
+        is_foreign = _is_foreign(len(problems), read[label])
+        for problem in problems if skip_bad else problems[:1]:
+            batch.refuse(
+                problem, label, skip_bad, _FOREIGN if is_foreign or len(problems) == read[label] else ""
+            )
+        if is_foreign and skip_bad:
+            batch.refuse_file(label)
+    return [nodes for n, nodes in new_nodes.items() if chats[n] in batch.chats]
 
 
 def _nodes_of(one: _Read, found: Stored, write: Writer) -> NewNodes | None:
