@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,11 @@ def lines(*records: Record) -> str:
     return "\n".join(map(json.dumps, records))
 
 
+RESULT = '{"river":"Danube"}'
+LOOKED_UP = (
+    '<details type="tool_calls" done="true" id="c" name="look" arguments="{}" '
+    f'result="{html.escape(json.dumps(RESULT))}">\n</details>\nA'
+)
 FORK = """
 1    human Q
 2 <1 ai A
@@ -270,6 +276,34 @@ active 3
             ]
         },
         TURN,
+    ),
+    "Open WebUI has the text of a result in JSON": (
+        "openwebui",
+        "chat.json",
+        {
+            "id": "o",
+            "chat": {
+                "history": {
+                    "messages": {
+                        "q": {"id": "q", "parentId": None, "role": "user", "content": "Q"},
+                        "a": {
+                            "id": "a",
+                            "parentId": "q",
+                            "role": "assistant",
+                            "content": LOOKED_UP,
+                        },
+                    },
+                    "currentId": "a",
+                }
+            },
+        },
+        f"""
+1    human Q
+2 <1 ai calls look()
+3 <2 tool {RESULT}
+4 <3 ai A
+active 4
+""",
     ),
     "aider has code after a note": (
         "aider",

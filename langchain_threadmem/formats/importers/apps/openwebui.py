@@ -184,7 +184,7 @@ def _step(kind: str, attributes: Mapping[str, str], body: str) -> Iterator[Part]
             "code_interpreter", {"code": found[1] if found else html.unescape(body)}, attributes.get("id")
         )
         if "output" in attributes:
-            yield Result(_value(attributes["output"]), attributes.get("id"), "code_interpreter")
+            yield Result(_output(attributes["output"]), attributes.get("id"), "code_interpreter")
     elif "content" in attributes:  # Versions before 0.6 wrote all calls of an answer into one block.
         calls, results = _value(attributes["content"]), _value(attributes.get("results", "[]"))
         yield from parts_of([{**one, "type": "tool_call"} for one in calls if isinstance(one, dict)])
@@ -195,7 +195,19 @@ def _step(kind: str, attributes: Mapping[str, str], body: str) -> Iterator[Part]
         result = attributes.get("result") or html.unescape(body)
         if result or attributes.get("done") == "true":
             fenced = _FENCE.fullmatch(result)
-            yield Result(_value(fenced[1] if fenced else result), id, name)
+            yield Result(_output(fenced[1] if fenced else result), id, name)
+
+
+def _output(text: str) -> Any:
+    """The result of a call: the text that a tool has returned, or a list of blocks."""
+    value = _value(text)
+    if isinstance(value, list):
+        return value
+    try:
+        once = loads(text, "an attribute")
+    except InputError:
+        return text
+    return once if isinstance(once, str) else text
 
 
 def _value(text: str) -> Any:
