@@ -243,6 +243,15 @@ def test_bad_items_are_no_advice_to_skip_them_where_most_are_bad(
             verbs(system).import_file(path, skip_bad=True)
 
 
+@pytest.mark.parametrize("as_json", [[], ["--json"]])
+def test_an_import_that_skips_everything_fails(
+    as_json: list[str], tmp_path: Path, file: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(file([{"messages": [{"role": "user"}]}], "chat.json"))
+    assert main(["import", path, "--skip-bad", "--db", str(tmp_path / "memory.db"), *as_json]) == 1
+    assert "has no content" in capsys.readouterr().out
+
+
 def test_a_file_fits_a_format_only_if_all_items_do(system: MemorySystem, tmp_path: Path) -> None:
     lines = [claude("Hi"), *({"level": "info", "event": number} for number in range(9))]
     path = tmp_path / "log.jsonl"

@@ -28,7 +28,7 @@ from langchain_threadmem.messages.text import listed, plural, visible
 @click.option("--sort", is_flag=True, help="Sort conversations without branches into threads, once each.")
 def import_(
     access: Access, files: tuple[Path, ...], format: str | None, skip_bad: bool, sort: bool, as_json: bool
-) -> None:
+) -> int:
     """Import chats of ChatGPT, Claude, LangChain and others.
 
     Each FILE is an export: JSON, JSON Lines, text, SQLite, a ZIP archive or a folder. Branches are imported
@@ -55,9 +55,10 @@ def import_(
         report = system.import_file(
             list(files), format, update, skip_bad=skip_bad, sort=sort, on_sort=on_sort
         )
+    is_empty = bool(report.skipped and not report.messages)
     if as_json:
         print_json(report)
-        return
+        return int(is_empty)
     print(
         f"{report.format}: {report.conversations} conversations, {report.new_conversations} of them new; "
         f"{report.messages} messages, {report.new_messages} of them new; "
@@ -73,6 +74,7 @@ def import_(
         print(f"  {visible(problem)}")
     if report.ignored:
         print(f"{plural(len(report.ignored), 'file')} without chats: {visible(listed(report.ignored))}")
+    return int(is_empty)
 
 
 @command(
