@@ -20,6 +20,9 @@ from langchain_threadmem.messages.roles import TYPES
 
 _OF_OPENAI = ("refusal", "audio", "function_call", "reasoning_content")
 """The fields of an answer of OpenAI, and of others, that LangChain has in `additional_kwargs`."""
+_CALLS = ("tool_calls", "invalid_tool_calls")
+_INVALID = "invalid_tool_call"
+"""The type of a call whose arguments are no JSON object: models write such calls, too."""
 # Line ends of `str.splitlines` and lone surrogates: JSON allows them without escapes, other readers do not.
 _UNSAFE = re.compile("[\x85\u2028\u2029\ud800-\udfff]")
 
@@ -51,9 +54,12 @@ def message_from(value: object, position: str) -> BaseMessage:
     if not isinstance(fields.get("id"), str):
         fields.pop("id", None)
     if fields.get("tool_calls"):
-        fields["tool_calls"] = [
+        calls = [
             _tool_call(c, position) for c in as_list(fields["tool_calls"], f"'tool_calls' of {position}")
         ]
+        fields["tool_calls"] = [call for call in calls if call.get("type") != _INVALID]
+        if len(fields["tool_calls"]) < len(calls):
+            fields["invalid_tool_calls"] = [call for call in calls if call.get("type") == _INVALID]
     others = {key: data[key] for key in _OF_OPENAI if data.get(key)} if cls is AIMessage else {}
     if others:
         given = as_object(fields.get("additional_kwargs", {}), f"'additional_kwargs' of {position}")
@@ -61,10 +67,12 @@ def message_from(value: object, position: str) -> BaseMessage:
     if cls is AIMessage and isinstance(data.get("model"), str):
         fields.setdefault("response_metadata", {"model_name": data["model"]})
     content = data.get("content", data.get("text"))
-    if content is None and not fields.get("tool_calls") and not others:
+    if content is None and not any(fields.get(name) for name in _CALLS) and not others:
         raise InputError(f"{position} has no content; add 'content'")
     fields["content"] = "" if content is None else content
     if TYPES[name] in ("tool", "function"):
+        if isinstance(content, dict):
+            fields["content"] = dumps(content, f"the content of {position}")
         # Plain exports contain role and content only, but these classes need a call id or a name.
         fields.setdefault("tool_call_id" if TYPES[name] == "tool" else "name", "")
     try:
@@ -78,10 +86,18 @@ def _tool_call(value: object, position: str) -> dict[str, Any]:
     if "function" not in call:
         return call
     function = as_object(call["function"], f"a tool call of {position}")
-    arguments = function.get("arguments") or "{}"
-    if isinstance(arguments, str):
-        arguments = loads(arguments, f"the arguments of a tool call of {position}")
-    return {"name": function.get("name"), "args": arguments, "id": call.get("id"), "type": "tool_call"}
+    text = arguments = function.get("arguments") or "{}"
+    about = {"name": function.get("name"), "id": call.get("id")}
+    if isinstance(text, str):
+        try:
+            arguments = loads(text, f"the arguments of a tool call of {position}")
+        except InputError as error:
+            if not isinstance(about["name"], str):
+                raise
+            return {**about, "args": text, "error": str(error), "type": _INVALID}
+    if not isinstance(arguments, dict):
+        return {**about, "args": str(text), "error": "the arguments are no JSON object", "type": _INVALID}
+    return {**about, "args": arguments, "type": "tool_call"}
 
 
 def loads(text: str | bytes, position: str) -> Any:

@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.messages import AIMessage
 
-from langchain_threadmem import MemorySystem
+from langchain_threadmem import LinearNodeSelector, MemorySystem
 from langchain_threadmem.apps.cli.main import main
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.storage.schema import State
+from tests.providers import refusals
 
 DATA = Path(__file__).parents[1] / "data" / "imports"
 NOON = 1_780_000_000
@@ -450,3 +452,24 @@ def test_the_reasoning_of_a_message_of_openai_is_kept(system: MemorySystem, file
     message = system.conversation("chat").messages[-1]
     assert message.content_blocks[0] == {"type": "reasoning", "reasoning": "91 = 7 * 13"}
     assert message.response_metadata["model_name"] == "r1"
+
+
+@pytest.mark.parametrize("arguments", ["find figs", '["figs"]', '{"q": "figs"'])
+def test_a_call_whose_arguments_are_no_object_is_kept_with_its_result(
+    arguments: str, system: MemorySystem, file: Any
+) -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "find", "arguments": arguments}}
+    messages = [
+        {"role": "user", "content": "Where do figs grow?"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": {"found": 2}},
+    ]
+    system.import_file(file(messages, "chat.json"))
+    memory = system.conversation("chat", node_selector=LinearNodeSelector())
+    _, asking, result = (node.message for node in memory.history)
+    assert isinstance(asking, AIMessage)
+    assert [(one["args"], one["id"]) for one in asking.invalid_tool_calls] == [(arguments, "c1")]
+    assert result.text == '{"found": 2}'
+    memory.append("Really?")
+    assert refusals(memory.messages) == {}
+    assert [message.type for message in memory.messages] == ["human", "ai", "tool", "human"]
