@@ -473,3 +473,35 @@ def test_a_call_whose_arguments_are_no_object_is_kept_with_its_result(
     memory.append("Really?")
     assert refusals(memory.messages) == {}
     assert [message.type for message in memory.messages] == ["human", "ai", "tool", "human"]
+
+
+def test_blocks_that_only_some_providers_know_become_text_and_pictures(
+    system: MemorySystem, file: Any
+) -> None:
+    picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
+    document = {"type": "document", "title": "figs.pdf", "source": {"type": "base64", "data": "aGk="}}
+    asked = [{"type": "text", "text": "Look"}, picture, document]
+    called = [
+        {"type": "thinking", "thinking": "I look.", "signature": "s"},
+        {"type": "redacted_thinking", "data": "x"},
+        {"type": "tool_use", "id": "t", "name": "find", "input": {}},
+    ]
+    found = [
+        {"type": "tool_result", "tool_use_id": "t", "content": [{"type": "text", "text": "Figs"}, picture]}
+    ]
+    answered = [{"type": "text", "text": "Yes."}, {"type": "new_kind", "z": 1}]
+    texts = (("user", asked), ("assistant", called), ("user", found), ("assistant", answered))
+    system.import_file(file([{"role": role, "content": content} for role, content in texts], "chat.json"))
+    memory = system.conversation("chat", node_selector=LinearNodeSelector())
+    memory.append("Really?")
+    assert refusals(memory.messages) == {}
+    kinds = {
+        block["type"] if isinstance(block, dict) else "text"
+        for message in memory.messages
+        for block in (message.content if isinstance(message.content, list) else [""])
+    }
+    assert kinds == {"text", "image_url"}
+    question, asking, _, answer, _ = (node.message for node in memory.history)
+    assert "[file: figs.pdf]" in question.text
+    assert asking.additional_kwargs["reasoning_content"] == "I look."
+    assert answer.additional_kwargs["blocks"] == [{"type": "new_kind", "z": 1}]

@@ -16,6 +16,7 @@ from typing import Any
 from langchain_core.messages import BaseMessage
 
 from langchain_threadmem.errors import InputError
+from langchain_threadmem.formats.importers.blocks import parts_of
 from langchain_threadmem.formats.importers.chats import (
     PIECE_SIZE,
     Bad,
@@ -27,6 +28,7 @@ from langchain_threadmem.formats.importers.chats import (
     text_or_none,
 )
 from langchain_threadmem.formats.importers.json_items import object_of
+from langchain_threadmem.formats.importers.said import File, Other, Reasoning
 from langchain_threadmem.formats.importers.source import Source
 from langchain_threadmem.messages.ids import chained_id
 from langchain_threadmem.messages.records import as_list, as_object, message_from
@@ -201,12 +203,12 @@ def _messages(record: dict[str, Any], position: str) -> list[BaseMessage]:
         if _is(block, "tool_use")
     ]
     results = [block for block in content if _is(block, "tool_result")]
-    others = [block for block in content if not _is(block, "tool_result")]
+    others, extra = _portable([block for block in content if not _is(block, "tool_result")])
     messages = [
         message_from(
             {
                 "role": "tool",
-                "content": block.get("content") or "",
+                "content": _content_of_result(block),
                 "tool_call_id": block.get("tool_use_id"),
                 "status": "error" if block.get("is_error") else "success",
             },
@@ -215,6 +217,60 @@ def _messages(record: dict[str, Any], position: str) -> list[BaseMessage]:
         for block in results
     ]
     if others or not results:
-        fields = {"tool_calls": calls} if calls and not record.get("tool_calls") else {}
-        messages.append(message_from({**record, "content": others, **fields}, position))
+        fields: dict[str, Any] = {"tool_calls": calls} if calls and not record.get("tool_calls") else {}
+        if extra:
+            given = record.get("additional_kwargs")
+            fields["additional_kwargs"] = {**(given if isinstance(given, dict) else {}), **extra}
+        messages.append(message_from({**record, "content": others or "", **fields}, position))
     return messages
+
+
+def _content_of_result(block: dict[str, Any]) -> Any:
+    content = block.get("content") or ""
+    return _portable(content)[0] if isinstance(content, list) else content
+
+
+def _portable(content: list[Any]) -> tuple[list[Any], dict[str, Any]]:
+    """The blocks that every provider accepts, and the others for `additional_kwargs`.
+
+    Texts and pictures are blocks of all providers. A thought, a file and a block of a tool of one provider
+    are refused by the other providers.
+    """
+    portable: list[Any] = []
+    thoughts: list[str] = []
+    files: list[Any] = []
+    blocks: list[Any] = []
+    for block in content:
+        picture = _picture(block)
+        if picture is not None or not isinstance(block, dict) or block.get("type") == "text":
+            portable.append(block if picture is None else picture)
+            continue
+        for part in [] if _is(block, "tool_use") else parts_of(block):
+            if isinstance(part, str | File):
+                portable.append({"type": "text", "text": str(part)})
+            if isinstance(part, Reasoning):
+                thoughts.append(part.text or part.summary)
+            elif isinstance(part, File):
+                files.append({"kind": part.kind, "name": part.name})
+            elif not isinstance(part, str):
+                blocks.append(part.value if isinstance(part, Other) else block)
+    others = {"reasoning_content": "\n\n".join(thoughts), "files": files, "blocks": blocks}
+    return portable, {name: value for name, value in others.items() if value}
+
+
+def _picture(block: Any) -> dict[str, Any] | None:
+    """A picture as a block that LangChain converts for each provider."""
+    if not isinstance(block, dict) or block.get("type") not in ("image_url", "image"):
+        return None
+    source = block.get("source")
+    if block["type"] == "image_url":
+        return block
+    if not isinstance(source, dict):
+        return None
+    if source.get("type") == "base64" and isinstance(source.get("data"), str):
+        url = f"data:{source.get('media_type') or 'image/png'};base64,{source['data']}"
+    elif isinstance(source.get("url"), str):
+        url = source["url"]
+    else:
+        return None
+    return {"type": "image_url", "image_url": {"url": url}}
