@@ -505,3 +505,25 @@ def test_blocks_that_only_some_providers_know_become_text_and_pictures(
     assert "[file: figs.pdf]" in question.text
     assert asking.additional_kwargs["reasoning_content"] == "I look."
     assert answer.additional_kwargs["blocks"] == [{"type": "new_kind", "z": 1}]
+
+
+@pytest.mark.parametrize(
+    "picture",
+    [
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}},
+        {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}},
+        {"type": "image", "base64": "aGk=", "mime_type": "image/png"},
+        {"type": "image", "url": "data:image/png;base64,aGk="},
+    ],
+)
+def test_a_picture_of_any_provider_is_one_block(picture: Any, system: MemorySystem, file: Any) -> None:
+    system.import_file(file([{"role": "user", "content": [picture]}], "chat.json"))
+    [node] = system.conversation("chat").history
+    assert node.message.content == [{"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}}]
+
+
+def test_a_message_of_langchain_keeps_its_content(system: MemorySystem, file: Any) -> None:
+    content = [{"type": "reasoning", "reasoning": "I look."}, {"type": "text", "text": "Yes."}]
+    system.import_file(file([{"type": "ai", "content": content}], "chat.json"))
+    [node] = system.conversation("chat").history
+    assert node.message.content == content

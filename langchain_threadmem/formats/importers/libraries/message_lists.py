@@ -203,7 +203,10 @@ def _messages(record: dict[str, Any], position: str) -> list[BaseMessage]:
         if _is(block, "tool_use")
     ]
     results = [block for block in content if _is(block, "tool_result")]
-    others, extra = _portable([block for block in content if not _is(block, "tool_result")])
+    others: list[Any] = [block for block in content if not _is(block, "tool_result")]
+    extra: dict[str, Any] = {}
+    if "role" in record:  # Messages of LangChain, which have a type, keep their content.
+        others, extra = _portable(others)
     messages = [
         message_from(
             {
@@ -262,15 +265,11 @@ def _picture(block: Any) -> dict[str, Any] | None:
     """A picture as a block that LangChain converts for each provider."""
     if not isinstance(block, dict) or block.get("type") not in ("image_url", "image"):
         return None
-    source = block.get("source")
     if block["type"] == "image_url":
         return block
-    if not isinstance(source, dict):
-        return None
-    if source.get("type") == "base64" and isinstance(source.get("data"), str):
-        url = f"data:{source.get('media_type') or 'image/png'};base64,{source['data']}"
-    elif isinstance(source.get("url"), str):
-        url = source["url"]
-    else:
-        return None
-    return {"type": "image_url", "image_url": {"url": url}}
+    inner = block.get("source")
+    source = inner if isinstance(inner, dict) else block  # Of Anthropic, or of LangChain.
+    data, url = source.get("data") or source.get("base64"), source.get("url")
+    if isinstance(data, str):
+        url = f"data:{source.get('media_type') or source.get('mime_type') or 'image/png'};base64,{data}"
+    return {"type": "image_url", "image_url": {"url": url}} if isinstance(url, str) else None
