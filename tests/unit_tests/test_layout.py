@@ -13,19 +13,19 @@ import langchain_threadmem as package
 
 ROOT = Path(package.__path__[0])
 MODULES = {str(path.relative_to(ROOT)): path for path in sorted(ROOT.rglob("*.py"))}
-ROLES = {"__init__", "queries", "sources", "verbs"}
+ROLES = {"__init__", "queries", "upkeep", "sources", "verbs"}
 """Names of files that have the same role in every folder."""
 DIFFERENT = {
     "append",  # threads: the verb; tree: the writer of nodes
     "conversation",  # threads: with a selector; tree: name and tree
     "convert",  # messages: values to messages; transfer: the command
-    "graph",  # integrations: LangGraph; tree: algorithms
-    "librechat",  # export: written; importers: read
-    "openwebui",  # export: written; importers: read
+    "librechat",  # exporters: written; importers: read
+    "node",  # langgraph: the node of a graph; tree: the node of a tree
+    "openwebui",  # exporters: written; importers: read
     "quoting",  # messages: one text; recall: a block of hits
     "rows",  # transfer: rows of a memory; tree: rows of nodes
-    "store",  # filters: the dialect of the store; integrations: the class
-    "text",  # export: transcripts; messages: lines and cuts
+    "store",  # filters: the dialect of the store; langgraph: the class
+    "text",  # exporters: transcripts; messages: lines and cuts
 }
 """Names of two files with different subjects."""
 
@@ -67,9 +67,9 @@ def test_sql_is_in_modules_of_sql_and_in_no_flow() -> None:
         if "sqlalchemy" not in {name.partition(".")[0] for name in imported} or module.startswith("storage/"):
             continue
         # The folder of a memory lists the types of columns.
-        assert path.read_text(encoding="utf-8").startswith('"""SQL: ') or module == "transfer/folder.py", (
-            module
-        )
+        assert (
+            path.read_text(encoding="utf-8").startswith('"""SQL: ') or module == "apps/transfer/folder.py"
+        ), module
         assert "langchain_threadmem.engine.flow" not in imported, module
 
 
