@@ -37,8 +37,8 @@ TURNS, WARM = 40, 6
 BUDGETS = {
     "append, linear": (25, 90),
     "append, semantic": (54, 1950),
-    "select_thread_node": (80, 3750),
-    "put": (31, 380),
+    "select_thread_node": (84, 4400),
+    "put": (32, 380),
     "recall": (41, 1350),
     "query": (47, 2500),
     "erase": (36, 420),

@@ -60,7 +60,7 @@ def is_made_up(message: BaseMessage) -> bool:
 
 def is_block(message: BaseMessage) -> bool:
     """Whether a message quotes other threads or recalled text for the question after it."""
-    return bool(message.additional_kwargs) and message.additional_kwargs.get("lc_source") == SOURCE
+    return message.additional_kwargs.get("lc_source") == SOURCE
 
 
 def without_blocks(value: Any) -> Any:
@@ -73,7 +73,11 @@ def without_blocks(value: Any) -> Any:
         'Hello'
     """
     if type(value) is list:
-        kept = [item for item in value if not (isinstance(item, BaseMessage) and is_block(item))]
+        kept = [
+            item
+            for item in value
+            if not (isinstance(item, BaseMessage) and item.additional_kwargs and is_block(item))
+        ]
         return value if len(kept) == len(value) else kept
     if type(value) is dict and any(type(inner) is list for inner in value.values()):
         return {key: without_blocks(inner) if type(inner) is list else inner for key, inner in value.items()}
