@@ -5,7 +5,7 @@ BIN := .venv/bin
 PROCESS_MEMORY := tests/unit_tests/test_process_memory.py
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: demo check test lint types unit process-memory docs bench fit soak test-server test-pooler test-newest test-lowest clean
+.PHONY: demo check test lint types unit process-memory docs bench fit torture soak test-server test-pooler test-newest test-lowest clean
 
 demo: .venv/demo.done  ## play a conversation through a semantic memory
 	$(BIN)/threadmem demo $(FILE)
@@ -72,6 +72,9 @@ build/fit-%.npz: | .venv/training.done
 build/neutral.npz: | .venv/training.done
 	mkdir -p build
 	PYTHONHASHSEED=0 $(BIN)/python -m training.neutral fit --out $@ $(if $(DATA),--data $(DATA)) --cache build/multilingual.npz
+
+torture: .venv/dev.done  ## kills, full disks, forks, crowds and damage for ten minutes; ARGS="--minutes 60" for an hour
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m torture $(ARGS)
 
 soak: .venv/dev.done  ## 50,000 turns from 2 processes of 8 threads each
 	$(BIN)/python benchmarks/soak.py

@@ -1,0 +1,83 @@
+"""Kill, starve, fork and damage memories, and print what was lost.
+
+    python -m torture                                # ten minutes, SQLite and PostgreSQL
+    python -m torture --seed 7 --minutes 60
+    python -m torture --url sqlite --loop kills      # one database, one loop
+
+The exit code is 0 only if every loop ran, no acknowledged turn was lost, none was half written, `verify`
+raised no false alarm and every error was one of `langchain_threadmem.errors`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import random
+import sys
+import time
+import warnings
+from collections.abc import Callable, Sequence
+
+from torture.chroma import server
+from torture.crowds import clock, contention, forks
+from torture.databases import Place, place_of
+from torture.faults import faults
+from torture.flips import flips
+from torture.kills import kills
+from torture.model import fuzz
+from torture.tally import Tally, table
+
+Loop = Callable[[Place, Tally, float, random.Random], None]
+LOOPS: dict[str, tuple[Loop, float]] = {
+    "kills": (kills, 10),
+    "faults": (faults, 2),
+    "forks": (forks, 1),
+    "contention": (contention, 1),
+    "clock": (clock, 1),
+    "server": (server, 1),
+    "fuzz": (fuzz, 1),
+    "flips": (flips, 1),
+}
+"""The loops, with their shares of the time."""
+
+
+def run(urls: Sequence[str], loops: Sequence[str], seed: int, seconds: float) -> list[Tally]:
+    """Run loops on databases for about so many seconds, and count."""
+    unit = seconds / len(urls) / sum(LOOPS[name][1] for name in loops)
+    tallies = []
+    for url in urls:
+        with place_of(url) as place:
+            for name in loops:
+                loop, share = LOOPS[name]
+                if loop is flips and place.name != "sqlite":
+                    continue  # PostgreSQL has checksums of its own.
+                tally = Tally(name, place.name)
+                tallies.append(tally)
+                print(f"{name} on {place.name} ...", file=sys.stderr)
+                begin = time.monotonic()
+                loop(place, tally, unit * share, random.Random(f"{seed} {name}"))
+                tally.seconds = time.monotonic() - begin
+    return tallies
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m torture", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--seed", type=int, default=0, help="of all choices but the moments of the kills")
+    parser.add_argument("--minutes", type=float, default=10.0, help="the time of all loops together")
+    parser.add_argument(
+        "--url",
+        action="append",
+        help="sqlite, postgresql (a server of its own) or the URL of a PostgreSQL server; may be repeated",
+    )
+    parser.add_argument("--loop", action="append", choices=list(LOOPS), help="may be repeated; default: all")
+    options = parser.parse_args()
+    warnings.filterwarnings("ignore", category=DeprecationWarning)
+    gc.freeze()  # A child that collects garbage would copy the memory of its parent.
+    urls = options.url or ["sqlite", "postgresql"]
+    tallies = run(urls, options.loop or list(LOOPS), options.seed, 60 * options.minutes)
+    print(table(tallies))
+    return 0 if all(tally.ok for tally in tallies) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

