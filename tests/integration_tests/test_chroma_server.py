@@ -2,66 +2,31 @@
 
 from __future__ import annotations
 
-import http.client
 import http.server
-import shutil
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from conftest import WordEmbeddings
-from servers import free_port
 
 from langchain_threadmem import MemorySystem
 from langchain_threadmem.errors import InputError, PersistenceError
 from langchain_threadmem.index.chroma import chroma_server
 from langchain_threadmem.index.indexes import Indexes
-
-
-@contextmanager
-def chroma_run(place: Path, port: int) -> Iterator[str]:
-    """A server on loopback, as `chroma run` starts it."""
-    command = shutil.which("chroma", path=str(Path(sys.executable).parent)) or shutil.which("chroma")
-    if command is None:
-        pytest.skip("the command `chroma` of chromadb is not installed")
-    with subprocess.Popen(
-        [command, "run", "--host", "127.0.0.1", "--port", str(port), "--path", str(place)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    ) as process:
-        try:
-            if not _answers(port, process):
-                pytest.skip("`chroma run` did not answer on loopback within a minute")
-            yield f"http://127.0.0.1:{port}"
-        finally:
-            process.terminate()
+from torture.chroma import ChromaServer
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with chroma_run(tmp_path_factory.mktemp("chroma"), free_port()) as url:
-        yield url
-
-
-def _answers(port: int, process: subprocess.Popen[bytes]) -> bool:
-    for _ in range(120):
-        if process.poll() is not None:
-            return False
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
-        try:
-            connection.request("GET", "/api/v2/heartbeat")
-            return connection.getresponse().status == 200
-        except OSError:
-            time.sleep(0.5)
-        finally:
-            connection.close()
-    return False
+    if ChromaServer.program() is None:
+        pytest.skip("the command `chroma` of chromadb is not installed")
+    chroma = ChromaServer(tmp_path_factory.mktemp("chroma"))
+    chroma.start()
+    yield chroma.url
+    chroma.stop()
 
 
 def test_a_url_is_a_server_and_no_folder(
@@ -89,8 +54,9 @@ def test_a_url_is_a_server_and_no_folder(
     assert not [path for path in set(tmp_path.iterdir()) - before if path.is_dir()]
 
 
+@pytest.mark.skipif(ChromaServer.program() is None, reason="the command `chroma` is not installed")
 def test_a_server_that_is_stopped_and_started_again_loses_nothing(owner: str, tmp_path: Path) -> None:
-    port, place = free_port(), tmp_path / "server"
+    chroma = ChromaServer(tmp_path / "server")
     stopped, wanted = threading.Event(), threading.Event()
     stored: list[str] = []
     errors: list[tuple[bool, str]] = []
@@ -109,29 +75,32 @@ def test_a_server_that_is_stopped_and_started_again_loses_nothing(owner: str, tm
                 errors.append((stopped.is_set(), str(error)))
             time.sleep(0.05)
 
-    url = f"http://127.0.0.1:{port}"
     with (
-        MemorySystem(tmp_path / "memory.db", owner=owner, embeddings=WordEmbeddings(), vectors=url) as system,
+        MemorySystem(
+            tmp_path / "memory.db", owner=owner, embeddings=WordEmbeddings(), vectors=chroma.url
+        ) as system,
         ThreadPoolExecutor(3) as pool,
     ):
-        with chroma_run(place, port):
-            talks = [pool.submit(talk, system, n) for n in range(3)]
-            wait(talks, 2)
-            stopped.set()
+        chroma.start()
+        talks = [pool.submit(talk, system, n) for n in range(3)]
+        wait(talks, 2)
+        stopped.set()
+        chroma.stop()
         wait(talks, 1)
-        with chroma_run(place, port):
-            wanted.set()
-            for done in talks:
-                done.result(60)
-            found = {node.message.text for n in range(3) for node in system.conversation(f"c{n}").history}
-            assert found >= set(stored)
-            assert errors
-            assert all(after and "check that it is running" in error for after, error in errors)
-            for text in (stored[0], stored[-1]):
-                hits = system.conversation("c0").recall(text, scope="owner", n_results=1)
-                assert hits[0].node.message.text == text
-            system.flush()
-            assert system.verify().ok
+        chroma.start()
+        wanted.set()
+        for done in talks:
+            done.result(60)
+        found = {node.message.text for n in range(3) for node in system.conversation(f"c{n}").history}
+        assert found >= set(stored)
+        assert errors
+        assert all(after and "check that it is running" in error for after, error in errors)
+        for text in (stored[0], stored[-1]):
+            hits = system.conversation("c0").recall(text, scope="owner", n_results=1)
+            assert hits[0].node.message.text == text
+        system.flush()
+        assert system.verify().ok
+    chroma.stop()
 
 
 class Refusing(http.server.BaseHTTPRequestHandler):

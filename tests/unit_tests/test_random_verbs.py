@@ -1,29 +1,23 @@
-"""Random sequences of verbs: the tree equals a dictionary of parents."""
+"""Random sequences of verbs: the tree equals dictionaries of parents, texts and states."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
-from uuid import uuid4
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    invariant,
-    precondition,
-    rule,
-    run_state_machine_as_test,
-)
+from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 
-from langchain_threadmem import ChatMemory, MemorySystem
+from langchain_threadmem import MemorySystem
 from langchain_threadmem.errors import MessageIdConflictError
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Statement
 from langchain_threadmem.tree import append as writer
 from langchain_threadmem.tree.node import MessageSummary
+from torture.model import VERBS, Model
 
 SEGMENTS = "SELECT count(*) FROM threadmem_segment s JOIN threadmem_tree t ON t.id = s.tree WHERE t.owner = "
 COUNT = Statement.of(sqlite=f"{SEGMENTS} ?", postgresql=f"{SEGMENTS} %s")
@@ -202,132 +196,23 @@ def test_moving_keeps_summary_embedding_and_tip(system: MemorySystem, verbs: Cal
 
 
 class Growing(RuleBasedStateMachine):
-    """Random verbs on a memory and on a dictionary of parents."""
+    """Random verbs on a memory and on dictionaries."""
 
     url: str | None = None
 
     def __init__(self) -> None:
         super().__init__()
-        self.system = MemorySystem(self.url, owner=f"machine-{uuid4()}", embeddings=False)
-        self.memory: ChatMemory = self.system.conversation("c")
-        self.parents: dict[int, int | None] = {}
-        self.roles: dict[int, str] = {}
-        self.dead: dict[int, int] = {}
-        self.moved: set[int] = set()  # former places
-        self.tip: int | None = None
+        self.model = Model(self.url)
 
     def teardown(self) -> None:
-        assert self.memory.verify().problems == ()
-        self.system.close()
+        self.model.close()
 
-    def grow(self, parent: int | None, *roles: str) -> int:
-        """Add a chain to the model; the id of its first node."""
-        first = len(self.parents) + 1
-        for n, role in enumerate(roles):
-            self.parents[first + n] = parent
-            self.roles[first + n] = role
-            parent = first + n
-        self.tip = parent
-        return first
-
-    def node(self, n: int) -> int:
-        return n % len(self.parents) + 1
-
-    @rule(answers=st.integers(0, 2))
-    def append(self, answers: int) -> None:
-        nodes = self.memory.append("q", *["a"] * answers)
-        assert nodes[0].id == self.grow(self.tip, "human", *["ai"] * answers)
-
-    @rule(count=st.integers(1, 4))
-    def extend(self, count: int) -> None:
-        self.memory.extend([("user", "q"), ("ai", "a")][n % 2] for n in range(count))
-        self.grow(self.tip, *["human" if n % 2 == 0 else "ai" for n in range(count)])
-
-    @precondition(lambda self: self.parents)
-    @rule(n=st.integers(0, 1000))
-    def checkout(self, n: int) -> None:
-        self.tip = self.node(n)
-        self.memory.checkout(self.tip)
-
-    def turn(self, start: int) -> list[int]:
-        """A node and the answers below it, on all branches."""
-        inside = [start]
-        for above in inside:
-            inside += [n for n in self.parents if self.parents[n] == above and self.roles[n] != "human"]
-        return inside
-
-    def supersede(self, nodes: list[int], by: int) -> None:
-        self.dead.update((node, by) for node in nodes if node not in self.dead)
-
-    @precondition(lambda self: self.parents)
-    @rule(n=st.integers(0, 1000))
-    def edit(self, n: int) -> None:
-        asked = old = self.node(n)
-        passed = []
-        while old in self.dead and self.roles[self.dead[old]] == self.roles[old]:
-            passed.append(old)
-            old = self.dead[old]
-        gone = self.turn(old)
-        new = self.grow(self.parents[old], self.roles[old])
-        assert self.memory.edit(asked, f"version {new}").id == new
-        self.supersede(gone, new)
-        self.dead.update(dict.fromkeys(passed, new))
-        self.moved.difference_update(passed)
-
-    @precondition(lambda self: self.parents)
-    @rule(n=st.integers(0, 1000))
-    def regenerate(self, n: int) -> None:
-        chosen = self.node(n)
-        asked: int | None = self.place_of(chosen)
-        while asked is not None and self.roles[asked] != "human":
-            above = self.parents[asked]
-            asked = None if above is None else self.place_of(above)
-        if asked is None:
-            return
-        gone = self.turn(asked)[1:]
-        new = self.grow(asked, "ai")
-        assert self.memory.regenerate(chosen, f"version {new}")[0].id == new
-        self.supersede(gone, new)
-
-    @precondition(lambda self: self.parents)
-    @rule(n=st.integers(0, 1000), under=st.none() | st.integers(0, 1000))
-    def place(self, n: int, under: int | None) -> None:
-        old, parent = self.node(n), None if under is None else self.node(under)
-        following = [n for n in self.parents if self.parents[n] == old and n not in self.moved]
-        if old in self.dead or parent == self.parents[old] or {old, *following} & {*self.path(parent)}:
-            return
-        tip, new = self.tip, self.grow(parent, self.roles[old])
-        self.parents.update(dict.fromkeys(following, new))
-        self.dead[old] = new
-        self.moved.add(old)
-        self.tip = new if tip == old else tip
-        assert self.memory.place(old, parent).id == new
-
-    def place_of(self, node: int) -> int:
-        """The present place of a message."""
-        while node in self.moved:
-            node = self.dead[node]
-        return node
-
-    def path(self, node: int | None) -> list[int]:
-        """The nodes from the root to a node."""
-        found = []
-        while node is not None:
-            found.append(node)
-            node = self.parents[node]
-        return found[::-1]
-
-    @invariant()
-    def the_tree_is_what_the_model_says(self) -> None:
-        history = self.memory.history
-        assert {node.id: node.parent_id for node in history} == self.parents
-        assert {node.id: node.superseded_by for node in history if node.state} == self.dead
-        assert (self.memory.tip.id if self.memory.tip else None) == self.tip
-        if self.tip is not None:
-            assert [node.id for node in self.memory.thread(self.tip)] == self.path(self.tip)
+    @rule(verb=st.sampled_from(VERBS), first=st.integers(0, 1000), second=st.none() | st.integers(0, 1000))
+    def step(self, verb: str, first: int, second: int | None) -> None:
+        self.model.step(verb, first, second)
 
 
-def test_random_growth_is_what_a_dictionary_of_parents_says() -> None:
+def test_random_growth_is_what_dictionaries_say() -> None:
     run_state_machine_as_test(Growing, settings=settings(max_examples=60, stateful_step_count=25))
 
 
