@@ -5,7 +5,7 @@ BIN := .venv/bin
 PROCESS_MEMORY := tests/unit_tests/test_process_memory.py
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: demo check test lint types unit process-memory docs bench fit torture soak test-server test-pooler test-newest test-lowest clean
+.PHONY: demo check test lint types unit process-memory docs bench fit torture test-server test-pooler test-newest test-lowest clean
 
 demo: .venv/demo.done  ## play a conversation through a semantic memory
 	$(BIN)/threadmem demo $(FILE)
@@ -75,9 +75,6 @@ build/neutral.npz: | .venv/training.done
 
 torture: .venv/dev.done  ## kills, full disks, forks, crowds and damage for ten minutes; ARGS="--minutes 60" for an hour
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m torture $(ARGS)
-
-soak: .venv/dev.done  ## 50,000 turns from 2 processes of 8 threads each
-	$(BIN)/python benchmarks/soak.py
 
 .venv/pip.done:
 	$(PYTHON) -m venv .venv
