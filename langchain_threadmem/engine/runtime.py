@@ -119,6 +119,8 @@ class Resources(forking.Forkable):
         """Writes and reads parts of messages that JSON cannot represent; a saver may replace it."""
         self.seal: Seal | None = None
         """The encryption of new runtimes."""
+        self.changed_seals: dict[str, Seal] = {}
+        """The encryption of owners whose key was changed."""
         self.ahead = Gradual("indexing in the background")
         """The background work: embedding, filling indexes."""
         self.embedders = WeakSet([embedder])
@@ -165,15 +167,10 @@ class Resources(forking.Forkable):
         Raises:
             InputError: `cipher` is not a cipher, or its key differs from the key of the resources.
         """
-        check_no_class("cipher", cipher)
-        if not (callable(getattr(cipher, "encrypt", None)) and callable(getattr(cipher, "decrypt", None))):
-            raise InputError(
-                f"{cipher!r} is not a cipher; pass an object with encrypt() and decrypt(), such as "
-                "EncryptedSerializer.from_pycryptodome_aes(...).cipher"
-            )
+        check_cipher(cipher)
         if self.seal is None:
             self.seal = Seal(cipher)
-        else:
+        elif not any(cipher is seal.cipher for seal in self.changed_seals.values()):
             self.seal.check(cipher)
         return self.seal
 
@@ -266,6 +263,20 @@ class Resources(forking.Forkable):
         for component in list(self._components.values()):
             component.close()
         self._forget_texts()
+
+
+def check_cipher(cipher: object) -> None:
+    """Refuse an object that is not a cipher.
+
+    Raises:
+        InputError: It has no methods `encrypt` and `decrypt`.
+    """
+    check_no_class("cipher", cipher)
+    if not (callable(getattr(cipher, "encrypt", None)) and callable(getattr(cipher, "decrypt", None))):
+        raise InputError(
+            f"{cipher!r} is not a cipher; pass an object with encrypt() and decrypt(), such as "
+            "EncryptedSerializer.from_pycryptodome_aes(...).cipher"
+        )
 
 
 class _RecentOwners(LruCache[str, "Runtime"]):
@@ -380,6 +391,23 @@ class Runtime(forking.Forkable):
         self.database = self._owned(self.resources.encrypt(cipher))
         self.admit()
 
+    def change_key(self, cipher: Cipher) -> Seal:
+        """Encrypt with another cipher from now on; data of the present cipher stays readable.
+
+        Raises:
+            InputError: The memory is not encrypted, `cipher` is not a cipher, or has the present key.
+        """
+        check_cipher(cipher)
+        if self.seal is None:
+            raise InputError(
+                f"the memory of {self.owner!r} is not encrypted, so it has no key to change; open it with "
+                "its present cipher: MemorySystem(..., cipher=...)"
+            )
+        if cipher is not self.seal.cipher or self.seal.previous is None:  # Else an attempt is repeated.
+            self.seal.change(cipher)
+        self.resources.changed_seals[self.owner] = self.seal
+        return self.seal
+
     def admit(self) -> None:
         """Compare the key of an encrypted memory with the stored data.
 
@@ -392,7 +420,9 @@ class Runtime(forking.Forkable):
             self.database.admit()
 
     def _owned(self, seal: Seal | None) -> OwnedDatabase:
-        own_seal = None if seal is None else seal.for_owner(self.owner)
+        own_seal = self.resources.changed_seals.get(self.owner)
+        if own_seal is None and seal is not None:
+            own_seal = seal.for_owner(self.owner)
         return OwnedDatabase(self.resources.database, self.owner, own_seal)
 
     @property

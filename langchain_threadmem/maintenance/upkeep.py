@@ -6,7 +6,7 @@ stores other rows defines an `Upkeep` as the `UPKEEP` of a module, and `MODULES`
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from functools import cache
 from importlib import import_module
 
@@ -17,6 +17,11 @@ MODULES = (
     "langchain_threadmem.langgraph.items.upkeep",
 )
 """The modules with the upkeep of a capability."""
+
+RenewedText = Callable[[str], str]
+"""Encrypts an encrypted text with a new key."""
+RenewedValue = Callable[[str, bytes], tuple[str, bytes]]
+"""Encrypts bytes of a serializer with a new key, given the name of their format."""
 
 
 class Upkeep:
@@ -46,6 +51,20 @@ class Upkeep:
         """The problems of the rows of a conversation, one sentence each."""
         return []
 
+    def renewed(self, kind: str, data: bytes, text: RenewedText, value: RenewedValue) -> bytes | None:
+        """Bytes with encrypted parts, of a format that the capability has defined, with another key.
+
+        Args:
+            kind: The name of the format.
+            data: The bytes.
+            text: Encrypts a text with the new key.
+            value: Encrypts bytes of a serializer, with their format, with the new key.
+
+        Returns:
+            `None` if the format is not one of the capability.
+        """
+        return None
+
 
 @cache
 def registered() -> tuple[Upkeep, ...]:
@@ -57,3 +76,11 @@ def redact(conn: Conn, tree: int, texts: Collection[str]) -> None:
     """`Upkeep.redact` of each capability."""
     for upkeep in registered():
         upkeep.redact(conn, tree, texts)
+
+
+def renewed(kind: str, data: bytes, text: RenewedText, value: RenewedValue) -> bytes | None:
+    """`Upkeep.renewed` of the capability that has defined the format, if any."""
+    for upkeep in registered():
+        if (found := upkeep.renewed(kind, data, text, value)) is not None:
+            return found
+    return None

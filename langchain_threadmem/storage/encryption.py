@@ -75,8 +75,12 @@ class Seal:
     def __init__(self, cipher: Cipher, owner: str = "") -> None:
         self.cipher = cipher
         self.owner = owner
+        self.previous: Cipher | None = None
+        """The cipher of data that is not encrypted with `cipher` yet, while the key changes."""
         self.proven = False
         """Whether the database has a proof that the owner's memory was written with this key."""
+        self.unfinished = False
+        """Whether a change of the key was interrupted, so that `cipher` decrypts a part of the data only."""
         self._opened = LruCache[str, tuple[str | None, str]](REMEMBERED)
         self._equal = deque([cipher], maxlen=8)  # ciphers with the same key
 
@@ -86,14 +90,51 @@ class Seal:
         seal._opened, seal._equal = self._opened, self._equal
         return seal
 
+    def change(self, cipher: Cipher) -> None:
+        """Encrypt with another cipher from now on; data of the present cipher stays readable.
+
+        Raises:
+            InputError: The other cipher decrypts data of the present cipher.
+        """
+        if Seal(cipher).opens(*self.encrypt(b"a probe")):
+            raise InputError(
+                "the new cipher decrypts data of the present one, so it has the same key or no "
+                "authentication; pass an authenticated cipher with another key"
+            )
+        self.cipher, self.previous = cipher, self.cipher
+        self._equal.append(cipher)
+
+    def renewed(self, kind: str, data: bytes) -> tuple[str, bytes] | None:
+        """Data of the previous cipher, encrypted with the present one; `None` for any other data."""
+        if self.opens(kind, data, self.cipher):
+            return None
+        try:
+            return self.encrypt(self.decrypt(kind, data))
+        except Exception:  # Ciphers have no common error class.
+            return None
+
+    def renewed_text(self, sealed: str) -> str | None:
+        """`renewed` of a text that `text` has encrypted."""
+        try:
+            stored = json.loads(sealed)
+            renewed = self.renewed(stored["sealed"], base64.b64decode(stored["data"]))
+        except (ValueError, KeyError, TypeError):  # It is damaged.
+            return None
+        return None if renewed is None else _sealed(*renewed)
+
+    def renewed_vector(self, sealed: bytes) -> bytes | None:
+        """`renewed` of a vector that `vector` has encrypted."""
+        kind, _, data = sealed.partition(b"\n")
+        renewed = self.renewed(kind.decode("ascii", "replace"), data)
+        return None if renewed is None else renewed[0].encode() + b"\n" + renewed[1]
+
     def forget(self) -> None:
         """Drop the decrypted texts that are cached."""
         self._opened.clear()
 
     def text(self, name: str | None, text: str) -> str:
         """Encrypt a text, bound to the name of its row; returns JSON text."""
-        kind, data = self._encrypted(json.dumps([name, text]).encode())
-        sealed = json.dumps({"sealed": kind, "data": base64.b64encode(data).decode()}, separators=(",", ":"))
+        sealed = _sealed(*self.encrypt(json.dumps([name, text]).encode()))
         self._opened.put(sealed, (name, text))
         return sealed
 
@@ -112,7 +153,7 @@ class Seal:
                 )
             try:
                 stored = json.loads(sealed)
-                data = self._decrypted(stored["sealed"], base64.b64decode(stored["data"]))
+                data = self.decrypt(stored["sealed"], base64.b64decode(stored["data"]))
                 owner, text = json.loads(data)
             except Exception as error:  # Ciphers have no common error class.
                 raise _undecryptable(name, error) from error
@@ -138,17 +179,17 @@ class Seal:
         except EncryptionError:
             return UNREADABLE_NOTE
 
-    def opens(self, kind: str, data: bytes) -> bool:
-        """Whether the cipher decrypts data."""
+    def opens(self, kind: str, data: bytes, cipher: Cipher | None = None) -> bool:
+        """Whether a cipher, by default one of the seal's, decrypts data."""
         try:
-            self.cipher.decrypt(kind, data)
+            (cipher or self).decrypt(kind, data)
         except Exception:  # Ciphers have no common error class.
             return False
         return True
 
     def vector(self, data: bytes) -> bytes:
         """Encrypt a vector; the result begins with the name of the cipher."""
-        kind, sealed = self._encrypted(data)
+        kind, sealed = self.encrypt(data)
         return kind.encode() + b"\n" + sealed
 
     def open_vector(self, sealed: bytes) -> bytes:
@@ -159,22 +200,26 @@ class Seal:
         """
         kind, _, data = sealed.partition(b"\n")
         try:
-            return self._decrypted(kind.decode("ascii"), data)
+            return self.decrypt(kind.decode("ascii"), data)
         except Exception as error:  # Ciphers have no common error class.
             raise _undecryptable("a vector", error) from error
 
-    def _encrypted(self, plaintext: bytes) -> tuple[str, bytes]:
+    def encrypt(self, plaintext: bytes) -> tuple[str, bytes]:
+        """Encrypt bytes; with `decrypt`, a seal is a cipher whose key may change."""
         result: object = self.cipher.encrypt(plaintext)
         match result:
             case str(kind), bytes(data):
                 return kind, data
         raise _wrong_result(self.cipher, "encrypt", "(name, bytes)", result)
 
-    def _decrypted(self, kind: str, data: bytes) -> bytes:
-        result: object = self.cipher.decrypt(kind, data)
-        if not isinstance(result, bytes):
-            raise _wrong_result(self.cipher, "decrypt", "bytes", result)
-        return result
+    def decrypt(self, ciphername: str, ciphertext: bytes) -> bytes:
+        """Decrypt bytes with the present or the previous cipher."""
+        try:
+            return _decrypted(self.cipher, ciphername, ciphertext)
+        except Exception:  # Ciphers have no common error class.
+            if self.previous is None:
+                raise
+            return _decrypted(self.previous, ciphername, ciphertext)
 
     def check(self, cipher_: Cipher) -> None:
         """Check that another cipher has the same key.
@@ -191,6 +236,17 @@ class Seal:
                 "this memory is encrypted with another key; open a separate MemorySystem for each key"
             ) from error
         self._equal.append(cipher_)
+
+
+def _sealed(kind: str, data: bytes) -> str:
+    return json.dumps({"sealed": kind, "data": base64.b64encode(data).decode()}, separators=(",", ":"))
+
+
+def _decrypted(cipher: Cipher, kind: str, data: bytes) -> bytes:
+    result: object = cipher.decrypt(kind, data)
+    if not isinstance(result, bytes):
+        raise _wrong_result(cipher, "decrypt", "bytes", result)
+    return result
 
 
 def _wrong_result(cipher: Cipher, method: str, expected: str, result: object) -> EncryptionError:

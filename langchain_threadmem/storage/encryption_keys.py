@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 
-from sqlalchemy import bindparam, or_, select
+from sqlalchemy import bindparam, or_, select, update
 
 from langchain_threadmem.errors import EncryptionError
 from langchain_threadmem.storage.encryption import SEALED_ITEM, Seal, is_sealed, name_of_item
@@ -30,10 +30,15 @@ from langchain_threadmem.storage.statements import ONE, Conn, Statement
 SAMPLE = 32
 """The number of rows per table that are decrypted if there is no proof, since single rows may be damaged."""
 _PROOF = "threadmem"
+_CHANGING = "threadmem: the key changes"
+"""The text of the proof while a part of the data has another key; the present key decrypts the proof."""
 _GET = Statement(select(key.c.proof).where(key.c.owner == bindparam("owner")), "owner")
 _PUT = Statement.of(
     sqlite=f"INSERT INTO {key.name} (owner, proof) VALUES (?, ?) ON CONFLICT DO NOTHING",
     postgresql=f"INSERT INTO {key.name} (owner, proof) VALUES (%s, %s) ON CONFLICT DO NOTHING",
+)
+_SET = Statement(
+    update(key).where(key.c.owner == bindparam("of")).values(proof=bindparam("proof")), "proof", "of"
 )
 _sealed_trees = (tree.c.owner == bindparam("owner"), tree.c.sealed)
 _BODIES = Statement(
@@ -141,6 +146,35 @@ def claim(conn: Conn) -> None:
             _check_proof(seal, conn.all(_GET, seal.owner))
 
 
+def begin_change(conn: Conn) -> None:
+    """Record that the key changes; until `end_change` the previous cipher opens the memory."""
+    seal = conn.seal
+    assert seal is not None, "the memory is not encrypted"
+    assert seal.previous is not None, "there is no new key"
+    claim(conn)
+    conn.run(_SET, Seal(seal.previous).text(seal.owner, _CHANGING), seal.owner)
+
+
+def end_change(conn: Conn) -> None:
+    """Store the proof of the new key, which alone opens the memory from now on."""
+    seal = conn.seal
+    assert seal is not None, "the memory is not encrypted"
+    conn.run(_SET, seal.text(seal.owner, _PROOF), seal.owner)
+
+
+def check_finished(seal: Seal) -> None:
+    """Refuse a transaction with one key on a memory that has two.
+
+    Raises:
+        EncryptionError: A change of the key was interrupted.
+    """
+    if seal.unfinished and seal.previous is None:
+        raise EncryptionError(
+            f"the change of the key of the memory of {seal.owner!r} was interrupted, so a part of it has the "
+            "new key; call rekey(new_cipher) again to complete it"
+        )
+
+
 def _is_proven(conn: Conn, seal: Seal) -> bool:
     if not seal.proven:
         rows = conn.all(_GET, seal.owner)
@@ -152,7 +186,7 @@ def _is_proven(conn: Conn, seal: Seal) -> bool:
 def _check_proof(seal: Seal, rows: Sequence[Sequence[str]]) -> None:
     for (proof,) in rows:
         try:
-            seal.open_text(seal.owner, proof)
+            seal.unfinished = seal.open_text(seal.owner, proof) == _CHANGING
         except EncryptionError as error:
             raise _wrong_key(seal, error) from error
 

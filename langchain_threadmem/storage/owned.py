@@ -77,6 +77,8 @@ class OwnedDatabase:
         if seal is not None and not self._admitted:
             encryption_keys.admit(conn, seal)
             self._admitted = True
+        if seal is not None:
+            encryption_keys.check_finished(seal)
         conn.seal, conn.plain = seal, self._plain if seal is None else None
         try:
             yield

@@ -444,6 +444,8 @@ async def make_systems(
         read_only=False,
     ) as system:
         assert_type(system, MemorySystem)
+        assert_type(system.rekey(cipher=cipher), int)
+        assert_type(await system.arekey(cipher=cipher), int)
     async with await MemorySystem.aopen(
         url=path,
         owner="ada",

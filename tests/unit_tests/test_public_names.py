@@ -55,7 +55,7 @@ VERBS = [
     *("to_mermaid", "export", "save", "load", "flush", "verify", "close"),
 ]
 SYSTEM_VERBS = [
-    *("conversations", "flush", "verify", "stats", "reindex", "reset_corrections", "close"),
+    *("conversations", "flush", "verify", "rekey", "stats", "reindex", "reset_corrections", "close"),
     *("list_conversations", "update_conversation", "import_file"),
     *("start_session", "switch_session", "remove_session", "sessions", "add_memory", "get_context"),
     *(

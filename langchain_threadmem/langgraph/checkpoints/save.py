@@ -90,6 +90,9 @@ class Archive:
         check_serializer(self.runtime.resources, self.serde)
         if isinstance(self.serde, EncryptedSerializer):
             self.runtime.encrypt(self.serde.cipher)
+            assert self.runtime.seal is not None, "the memory is encrypted"
+            # The owner's own seal decrypts with the previous key too while the key changes.
+            object.__setattr__(self, "serde", EncryptedSerializer(self.runtime.seal, self.serde.serde))
 
     @property
     def lists(self) -> ListCache:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 
 from langchain_threadmem.errors import InputError, PersistenceError
 from langchain_threadmem.langgraph.checkpoints import queries
 from langchain_threadmem.langgraph.checkpoints.redaction import redact
 from langchain_threadmem.langgraph.checkpoints.spans import Reader
 from langchain_threadmem.langgraph.checkpoints.values import KIND, unpack
-from langchain_threadmem.maintenance.upkeep import Upkeep
+from langchain_threadmem.maintenance.upkeep import RenewedText, RenewedValue, Upkeep
 from langchain_threadmem.storage.statements import Conn
 
 
@@ -48,6 +49,19 @@ class _Checkpoints(Upkeep):
                 spans |= value_spans
         gaps = reader.gaps(conn, spans)
         return problems + [f"messages between {first} and {last} are missing" for first, last in gaps]
+
+    def renewed(self, kind: str, data: bytes, text: RenewedText, value: RenewedValue) -> bytes | None:
+        """A value with lists of messages: the bodies, and the rest as the serializer wrote it."""
+        if kind != KIND:
+            return None
+        try:
+            stored = unpack(data)
+        except InputError:
+            return data  # It is damaged, which `verify` reports.
+        new = stored.with_bodies(lambda _, body: text(body))
+        if new.rest is not None:
+            new = replace(new, rest=value(*new.rest))
+        return data if new == stored else new.pack()
 
 
 UPKEEP = _Checkpoints()
