@@ -17,6 +17,7 @@ ThreadMemError
 ├── EmbeddingError                       an embedding model failed
 ├── PersistenceError                     a file or a database cannot be read or written
 │   ├── StorageBusyError                 the database was locked for longer than the time-out
+│   ├── IndexInUseError                  another process has the directory of the vector index open
 │   ├── EncryptionError                  a key is missing or wrong, or data is not encrypted
 │   ├── LostDatabaseError                the database file was deleted or replaced while open
 │   ├── NewerDatabaseError               a newer version of the package wrote the database
@@ -98,6 +99,10 @@ class PersistenceError(ThreadMemError):
 
 class StorageBusyError(PersistenceError):
     """The database was locked by another process for longer than the time-out."""
+
+
+class IndexInUseError(PersistenceError):
+    """Another process has the directory of the vector index open, in which Chroma would lose data."""
 
 
 class EncryptionError(PersistenceError):

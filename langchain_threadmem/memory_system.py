@@ -113,7 +113,7 @@ class MemorySystem:
         vectors: The vector index over all conversations: a directory for Chroma, the URL of a Chroma server
             (`http://host:8000`, `https://TOKEN@host`), a Chroma client, or an object with the methods of
             `index.vector_index.VectorIndex`. By default the process for fewer than 20,000 vectors, then
-            Chroma in a directory beside the database file.
+            Chroma in a directory beside the database file. One process at a time uses a directory.
         settings: `MemorySettings`, a mapping of its fields, or the path of a TOML, YAML or JSON file.
         cipher: Encrypts messages, summaries, vectors and values of a `ThreadMemStore` before they are
             written: an object with `encrypt` and `decrypt` as in LangGraph's `EncryptedSerializer(cipher)`.

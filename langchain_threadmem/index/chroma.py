@@ -1,7 +1,8 @@
 """Chroma: the vector index of an owner with many vectors, its client, and the lock of its directory.
 
 Two processes with an embedded Chroma client on one directory lose data without an error. So only the process
-that has the directory's lock opens Chroma; other processes log a warning once and search SQL. Chroma always
+that has the directory's lock opens Chroma. Another process is refused if the directory or its client was
+passed; if the directory is the one beside the file, it logs a warning once and searches SQL. Chroma always
 receives vectors, and never an embedding function: a function that Chroma rebuilds from a stored configuration
 can run arbitrary code (CVE-2026-45829).
 """
@@ -24,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from langchain_threadmem.common import forking
-from langchain_threadmem.errors import InputError, PersistenceError
+from langchain_threadmem.errors import IndexInUseError, InputError, PersistenceError
 from langchain_threadmem.index.vector_index import Found
 
 if TYPE_CHECKING:
@@ -233,6 +234,19 @@ class Claim:
             _keep_open(cls._locks)
             cls._locks = {}
 
+    def require(self) -> None:
+        """Take the lock.
+
+        Raises:
+            IndexInUseError: Another process has it.
+        """
+        if not self.take():
+            raise IndexInUseError(
+                f"another process has the vector directory {str(self._directory)!r} open, and Chroma loses "
+                "data if two processes write to one directory; close the other one, share a server "
+                "(`chroma run`, vectors='http://host:8000'), or pass another directory as vectors="
+            )
+
     def release(self) -> None:
         """Release the claim; the last claim of the process releases the lock."""
         with self._guard:
@@ -327,7 +341,21 @@ def chroma_server(url: str) -> Callable[[], ClientAPI]:
     return connect
 
 
-def open_chroma(directory: Path | None) -> tuple[ClientAPI, Claim | None] | None:
+def claim_of(client: ClientAPI) -> Claim | None:
+    """The claim of the directory of an embedded client; `None` for a client of a server, or in memory.
+
+    Raises:
+        IndexInUseError: Another process has the directory open.
+    """
+    settings = client.get_settings() if hasattr(client, "get_settings") else None
+    if settings is None or not settings.is_persistent or settings.chroma_server_host is not None:
+        return None
+    claim = Claim(Path(settings.persist_directory))
+    claim.require()
+    return claim
+
+
+def open_chroma(directory: Path | None, *, passed: bool = False) -> tuple[ClientAPI, Claim | None] | None:
     """An embedded Chroma client, or `None` for a search in SQL.
 
     A warning is logged if another process has the directory open, this process has opened Chroma there with
@@ -335,8 +363,10 @@ def open_chroma(directory: Path | None) -> tuple[ClientAPI, Claim | None] | None
 
     Args:
         directory: The directory of Chroma; `None` for an index in memory.
+        passed: Whether a caller has passed the directory, so that no other search replaces it.
 
     Raises:
+        IndexInUseError: Another process has the passed directory open.
         PersistenceError: The files in the directory are damaged, or the directory cannot be used.
     """
     claim = None
@@ -345,7 +375,9 @@ def open_chroma(directory: Path | None) -> tuple[ClientAPI, Claim | None] | None
         return None
     if directory is not None:
         claim = Claim(directory)
-        if not claim.take():
+        if passed:
+            claim.require()
+        elif not claim.take():
             log.warning(
                 "another process has the vector directory %r open: searching exactly in SQL instead",
                 str(directory),

@@ -17,6 +17,7 @@ from langchain_threadmem.index.chroma import (
     ChromaIndex,
     Claim,
     chroma_server,
+    claim_of,
     close_client,
     leave_to_parent,
     open_chroma,
@@ -88,15 +89,29 @@ class IndexSettings(SharedComponent):
         """The client of the Chroma server or directory, opened at the first call.
 
         Returns:
-            `None` if another process has the lock of the directory.
+            `None` if another process has the lock of the directory beside the file.
+
+        Raises:
+            IndexInUseError: Another process has the lock of the directory that was passed.
         """
         with self._lock:
             if self._client is None:
                 if self.server is not None:
                     self._client = self.server()
-                elif (opened := open_chroma(self.directory)) is not None:
+                elif (opened := open_chroma(self.directory, passed=self.vectors is not None)) is not None:
                     self._client, self._claim = opened
             return self._client
+
+    def passed_client(self, client: ClientAPI) -> ClientAPI:
+        """A caller's own client, whose directory, if it has one, no other process may have open.
+
+        Raises:
+            IndexInUseError: Another process has it open.
+        """
+        with self._lock:
+            if self._claim is None:
+                self._claim = claim_of(client)
+        return client
 
     def index_of(self, owner: str, index: VectorIndex) -> VectorIndex:
         """A caller's own index, which contains the vectors of one owner.
@@ -212,7 +227,7 @@ class Indexes(Component):
         name = watermarks.index_of(model)
         if settings.server is None and passed is not None and not isinstance(passed, str | Path):
             if hasattr(passed, "get_or_create_collection"):
-                return ChromaIndex(cast("ClientAPI", passed), owner, model, name)
+                return ChromaIndex(settings.passed_client(cast("ClientAPI", passed)), owner, model, name)
             return settings.index_of(owner, passed)
         in_memory = settings.server is None and settings.directory is None
         if in_memory and self.runtime.database.dialect != "sqlite":

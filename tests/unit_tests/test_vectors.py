@@ -157,6 +157,54 @@ def test_a_second_process_is_served_from_sql_and_told_once(tmp_path: Path) -> No
     assert found.stderr.count("another process has the vector directory") == 1
 
 
+SECOND = """
+import sys
+sys.path.insert(0, sys.argv[3])
+from conftest import WordEmbeddings
+from langchain_threadmem import MemorySystem
+from langchain_threadmem.errors import IndexInUseError
+place = sys.argv[2]
+if sys.argv[4] == "client":
+    import chromadb
+    place = chromadb.PersistentClient(place)
+with MemorySystem(sys.argv[1], embeddings=WordEmbeddings(), vectors=place) as system:
+    try:
+        system.conversation("c").recall("stars", scope="owner")
+    except IndexInUseError as error:
+        print(error)
+    print(system.erase(conversation="d").unscrubbed)
+"""
+
+
+@pytest.mark.parametrize("first", ["directory", "client"])
+@pytest.mark.parametrize("second", ["directory", "client"])
+def test_a_second_process_is_refused_the_directory_that_it_passes(
+    tmp_path: Path, first: str, second: str
+) -> None:
+    place = tmp_path / "vectors"
+    client = chromadb.PersistentClient(place, Settings(anonymized_telemetry=False))
+    vectors: Any = client if first == "client" else place
+    with MemorySystem(tmp_path / "memory.db", embeddings=WordEmbeddings(), vectors=vectors) as system:
+        fill(system)
+        assert "stars" in stars(system)
+        root = str(Path(__file__).parents[1])
+        found = subprocess.run(
+            [sys.executable, "-c", SECOND, str(tmp_path / "memory.db"), str(place), root, second],
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=True,
+        )
+        refusal, unscrubbed = found.stdout.splitlines()
+        assert refusal.startswith(f"another process has the vector directory {str(place)!r} open")
+        assert "chroma run" in refusal
+        assert "another process has the vector directory" in unscrubbed
+        assert "stars" in stars(system)
+    with MemorySystem(tmp_path / "memory.db", embeddings=WordEmbeddings(), vectors=place) as system:
+        assert "stars" in stars(system)  # The directory is free again.
+    client.close()  # type: ignore[attr-defined]
+
+
 @pytest.mark.usefixtures("chroma")
 def test_the_directory_is_free_again_after_closing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
