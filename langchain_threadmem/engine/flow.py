@@ -48,11 +48,12 @@ Rules, each checked by `tests/unit_tests/test_steps.py` or `test_flow_rules.py`:
 from __future__ import annotations
 
 import asyncio
+import struct
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
 
-from langchain_threadmem.errors import DriverError
+from langchain_threadmem.errors import DriverError, PersistenceError, ThreadMemError
 from langchain_threadmem.storage.group_commit import deliverable, guarded
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.storage.transaction import inside_transaction
@@ -61,6 +62,11 @@ if TYPE_CHECKING:
     from langchain_threadmem.engine.runtime import Runtime
 
 
+_OF_DAMAGE = (
+    *(TypeError, ValueError, LookupError, AttributeError, ArithmeticError, AssertionError),
+    struct.error,
+)
+"""The errors that values of the wrong type or range raise, of which a damaged row may be the cause."""
 T = TypeVar("T")
 P = ParamSpec("P")
 
@@ -172,9 +178,13 @@ def run(flow: Steps[T], runtime: Runtime) -> T:
     """
     if inside_transaction.get():
         raise _refused(flow)
-    if isinstance(flow, Step):
-        return flow.run(runtime)
-    return _driven(flow, lambda step: step.run(runtime))
+    try:
+        if isinstance(flow, Step):
+            return flow.run(runtime)
+        return _driven(flow, lambda step: step.run(runtime))
+    except _OF_DAMAGE as error:
+        _raise_damage(error, None if isinstance(error, ThreadMemError) else runtime.database.damage())
+        raise
 
 
 def _driven(flow: Flow[T], do: Callable[[Step[Any]], object]) -> T:
@@ -201,7 +211,29 @@ def arun(flow: Steps[T], runtime: Runtime) -> Coroutine[Any, Any, T]:
     """Drive a flow to its result on the running event loop; see `run`."""
     if inside_transaction.get():
         raise _refused(flow)
-    return flow.arun(runtime) if isinstance(flow, Step) else _arun(flow, runtime)
+    return _typed(flow.arun(runtime) if isinstance(flow, Step) else _arun(flow, runtime), runtime)
+
+
+async def _typed(running: Coroutine[Any, Any, T], runtime: Runtime) -> T:
+    try:
+        return await running
+    except _OF_DAMAGE as error:
+        if not isinstance(error, ThreadMemError):
+            _raise_damage(error, await asyncio.to_thread(runtime.database.damage))
+        raise
+
+
+def _raise_damage(error: Exception, damage: str | None) -> None:
+    """Raise damage of the database in place of an error that the damage may have caused.
+
+    Raises:
+        PersistenceError: The database is damaged.
+    """
+    if damage:
+        raise PersistenceError(
+            f"{damage}, and what was read cannot be used ({type(error).__name__}); run verify() to see all "
+            "damage, or restore a backup"
+        ) from error
 
 
 async def _arun(flow: Flow[T], runtime: Runtime) -> T:

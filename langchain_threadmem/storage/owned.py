@@ -64,6 +64,10 @@ class OwnedDatabase:
         """Async `write`."""
         return self._database.awrite(_Owned(self, transaction))
 
+    def damage(self) -> str | None:
+        """The first damage of the rows of the database, as the beginning of a sentence."""
+        return self._database.damage()
+
     def scrub(self) -> str:
         """Clear the bytes of deleted data; the reason why bytes may remain, or an empty text."""
         return self._database.scrub()

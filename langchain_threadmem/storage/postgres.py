@@ -238,6 +238,10 @@ class PostgresDatabase(Threaded, forking.Forkable):
         except psycopg.Error as error:
             raise PersistenceError(f"{self._name}: {error}") from error
 
+    def damage(self) -> str | None:
+        """No damage: the server checks its own pages."""
+        return None
+
     def scrub(self) -> str:
         """The reason why deleted data may remain in the files of the server."""
         return f"{self._name}: the server keeps deleted data in its files until it runs VACUUM"

@@ -25,6 +25,8 @@ from langchain_threadmem.storage.transaction import T, Transaction, inside_trans
 
 BUSY_SECONDS = 60.0
 _RESTORE = "nothing was written; restore the file, or close this memory and open it again"
+_UNREADABLE = (sqlite3.DatabaseError, UnicodeDecodeError)
+"""The errors of a damaged file, of which the schema, and so the text of an error, may be no UTF-8."""
 FORK_SECONDS = 5.0
 """The time that a fork waits for transactions of other threads."""
 SCRUB_SECONDS = 2.0
@@ -129,7 +131,7 @@ class SqliteDatabase(Threaded, forking.Forkable):
             self._migrated = True
         except BaseException as error:
             writer.close()
-            if isinstance(error, sqlite3.DatabaseError):
+            if isinstance(error, _UNREADABLE):
                 raise translated(error, self._name) from error
             raise
         self._connections.add(writer)
@@ -195,7 +197,7 @@ class SqliteDatabase(Threaded, forking.Forkable):
             connection.execute("PRAGMA journal_mode=WAL")
             connection.execute(f"PRAGMA wal_autocheckpoint={_PAGES_TO_CHECKPOINT[self._synchronous]}")
             connection.execute(f"PRAGMA synchronous={self._synchronous}")
-        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # A damaged schema may not be text.
+        except _UNREADABLE as error:
             if connection is not None:
                 connection.close()
             if self.path is not None and not self.path.parent.is_dir():
@@ -239,7 +241,7 @@ class SqliteDatabase(Threaded, forking.Forkable):
             except BaseException as error:
                 if cursor.connection.in_transaction:
                     cursor.execute("ROLLBACK")
-                if isinstance(error, sqlite3.DatabaseError):
+                if isinstance(error, _UNREADABLE):
                     raise translated(error, self._name, read_only=self._read_only) from error
                 raise
             return result
@@ -263,7 +265,7 @@ class SqliteDatabase(Threaded, forking.Forkable):
                 return transaction(Conn(cursor, "sqlite"))
             finally:
                 cursor.execute("ROLLBACK")
-        except sqlite3.DatabaseError as error:
+        except _UNREADABLE as error:
             raise translated(error, self._name) from error
         finally:
             self._readers.append(connection)
@@ -280,6 +282,15 @@ class SqliteDatabase(Threaded, forking.Forkable):
             self._connections.add(connection)
             self._reader_count += 1
             return connection
+
+    def damage(self) -> str | None:
+        """The first damage of the rows of the file, as the beginning of a sentence; reads all rows."""
+        if self.path is None or self.closed:
+            return None
+        try:
+            return self.read(lambda conn: _first_damage(conn, self._name))
+        except PersistenceError as error:
+            return str(error)
 
     @not_nested
     def scrub(self) -> str:
@@ -359,6 +370,13 @@ class SqliteDatabase(Threaded, forking.Forkable):
     def _close(self, connection: sqlite3.Connection) -> None:
         connection.close()
         self._connections.discard(connection)
+
+
+def _first_damage(conn: Conn, name: str) -> str | None:
+    for table in checksums.tables():
+        for key in checksums.damaged_keys(conn, table):
+            return f"{name}: the row {key!r} of {table.name!r} differs from the written row"
+    return None
 
 
 def _close_connections(connections: Iterable[sqlite3.Connection]) -> None:

@@ -18,6 +18,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 
 from langchain_threadmem import (
     ChatMemory,
+    ExtractiveSummarizer,
     MemorySystem,
     ThreadMemSaver,
     ThreadMemStore,
@@ -167,6 +168,37 @@ def test_a_store_with_an_unreadable_value_gives_the_others(url: str, owner: str)
             store.get(("birds",), "b")
         store.delete(("birds",), "b")
         assert system.verify().problems == ()
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "value"),
+    [
+        ("threadmem_node", "created", 1e300),
+        ("threadmem_node", "parent", "x"),
+        ("threadmem_summary", "title", b"\xff"),
+        ("threadmem_gist", "terms", b"\xff"),
+    ],
+)
+def test_a_value_of_another_type_raises_a_typed_error(
+    tmp_path: Path, table: str, column: str, value: Any, verbs: Any
+) -> None:
+    path = tmp_path / "memory.db"
+    with MemorySystem(path, embeddings=False) as system:
+        memory = system.conversation("c", summarizer=ExtractiveSummarizer())
+        memory.append("the heron stands in the water", "it waits for a fish")
+        memory.summarize()
+        memory.recall("heron")
+        change(system, f"UPDATE {table} SET {column} = %s", value)
+    with MemorySystem(path, embeddings=False) as system:
+        memory = verbs(system.conversation("c"))
+
+        def read() -> None:
+            memory.history()
+            memory.recall("heron")
+
+        with pytest.raises(PersistenceError, match=rf"of '{table}' differs from the written row.*verify\(\)"):
+            read()
+        assert f"of '{table}' differs from the written row" in str(memory.verify())
 
 
 # Checkpoints
