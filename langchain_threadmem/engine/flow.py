@@ -64,6 +64,7 @@ if TYPE_CHECKING:
 
 _OF_DAMAGE = (
     *(TypeError, ValueError, LookupError, AttributeError, ArithmeticError, AssertionError),
+    OSError,  # by a time that is out of range
     struct.error,
 )
 """The errors that values of the wrong type or range raise, of which a damaged row may be the cause."""

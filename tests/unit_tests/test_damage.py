@@ -174,6 +174,7 @@ def test_a_store_with_an_unreadable_value_gives_the_others(url: str, owner: str)
     ("table", "column", "value"),
     [
         ("threadmem_node", "created", 1e300),
+        ("threadmem_tree", "created", 1e18),
         ("threadmem_node", "parent", "x"),
         ("threadmem_summary", "title", b"\xff"),
         ("threadmem_gist", "terms", b"\xff"),
@@ -195,10 +196,11 @@ def test_a_value_of_another_type_raises_a_typed_error(
         def read() -> None:
             memory.history()
             memory.recall("heron")
+            system.list_conversations()
 
         with pytest.raises(PersistenceError, match=rf"of '{table}' differs from the written row.*verify\(\)"):
             read()
-        assert f"of '{table}' differs from the written row" in str(memory.verify())
+        assert f"of '{table}' differs from the written row" in str(system.verify())
 
 
 # Checkpoints
