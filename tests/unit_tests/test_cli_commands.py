@@ -21,18 +21,20 @@ from typing import Any
 import numpy as np
 import psycopg
 import pytest
-from conftest import WordEmbeddings
+from conftest import StreamCipher, WordEmbeddings
 from langchain_core.language_models import FakeListChatModel
 from sqlalchemy.engine import make_url
 
-from langchain_threadmem import MemorySystem
+from langchain_threadmem import ExtractiveSummarizer, MemorySystem
 from langchain_threadmem.apps.cli.main import PROGRAM, main
 from langchain_threadmem.engine.flow import arun
 from langchain_threadmem.engine.flow import run as run_flow
 from langchain_threadmem.index.vector_index import Found
+from langchain_threadmem.maintenance.removal.unreadable import remove_unreadable
 from langchain_threadmem.maintenance.repair import repair
 from langchain_threadmem.storage import checksums
 from langchain_threadmem.storage.schema import embedding
+from langchain_threadmem.storage.statements import Statement
 
 CHAT = [
     ("How do I read a CSV file in pandas?", "Use pandas.read_csv."),
@@ -442,6 +444,50 @@ def test_repair_says_what_it_cannot_mend_and_keeps_it(
     assert "the database before the repair is in 'before.db'" in out
     assert "cannot be repaired from the messages" in out
     assert Path(database).read_bytes() == rows
+
+
+def test_repair_removes_what_cannot_be_read_if_asked_to(
+    database: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with MemorySystem(database, embeddings=False) as system:
+        name = system.conversations()[0]
+        before = system.conversation(name).history
+    where = f"seq = 2 AND tree IN (SELECT id FROM threadmem_tree WHERE conversation = '{name}')"
+    damage(database, f"UPDATE threadmem_node SET body = substr(body, 1, 20) WHERE {where}")
+    assert main(["repair", "--no-backup"]) == 1
+    assert "--remove-unreadable` removes the messages that cannot be read" in capsys.readouterr().out
+    assert main(["repair", "--no-backup", "--remove-unreadable"]) != 0
+    assert "pass --yes to agree" in capsys.readouterr().err
+    assert main(["repair", "--no-backup", "--remove-unreadable", "--yes"]) == 0
+    assert "1 message removed that could not be read" in capsys.readouterr().out
+    with MemorySystem(database, embeddings=False) as system:
+        left = system.conversation(name).history
+        assert [node.message.content for node in left] == [
+            node.message.content for node in before if node.id != 2
+        ]
+        assert all(node.parent_id != 2 for node in left)
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_messages_of_a_lost_key_are_removed_and_the_others_stay(url: str, owner: str, mode: str) -> None:
+    cipher = StreamCipher()
+    with MemorySystem(url, owner=owner, embeddings=WordEmbeddings(), cipher=cipher) as system:
+        memory = system.conversation("c", summarizer=ExtractiveSummarizer())
+        for text in ("heron", "swan", "crane"):
+            memory.append(f"a {text}", "noted")
+        system.summarize_session("c")
+        memory.edit(5, "a stork")
+        where = f"seq IN (2, 3) AND tree IN (SELECT id FROM threadmem_tree WHERE owner = '{owner}')"
+        update = f"UPDATE threadmem_node SET body = replace(body, 'data', 'bata') WHERE {where}"
+        system.runtime.database.write(lambda conn: conn.run(Statement.of(sqlite=update, postgresql=update)))
+    with MemorySystem(url, owner=owner, embeddings=WordEmbeddings(), cipher=cipher) as system:
+        flow = remove_unreadable(system.runtime)
+        count = run_flow(flow, system.runtime) if mode == "sync" else asyncio.run(arun(flow, system.runtime))
+        assert count >= 2
+        history = system.conversation("c").history
+        assert [(node.id, node.parent_id) for node in history] == [(1, None), (4, 1), (5, 4), (6, 5), (7, 4)]
+        assert system.verify().problems == ()
+        assert system.conversation("c").recall("stork", n_results=1)[0].node.id == 7
 
 
 class KeptKeys:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from langchain_threadmem.errors import InputError, OlderDatabaseError
-from langchain_threadmem.messages.text import listed, one_line
+from langchain_threadmem.messages.text import listed, one_line, visible
 
 if TYPE_CHECKING:
     from langchain_threadmem.chat_memory import ChatMemory
@@ -327,3 +327,16 @@ def _to_json(value: Any) -> Any:
 def print_error(text: str) -> None:
     """Print an error or a warning in one line on stderr."""
     print(f"threadmem: {one_line(text)}", file=sys.stderr)
+
+
+def confirmed(question: str, yes: bool, instead: str = "") -> bool:
+    """Whether the user agrees, by `--yes` or in the terminal; without both, the error names what to pass."""
+    if yes:
+        return True
+    if not sys.stdin.isatty():
+        raise InputError(f"{question} The input is not a terminal; pass {instead}--yes to agree")
+    print(f"{visible(question)} [y/N] ", end="", file=sys.stderr, flush=True)
+    agreed = sys.stdin.readline().strip().lower() in ("y", "yes")
+    if not agreed:
+        print_error("nothing was removed")
+    return agreed

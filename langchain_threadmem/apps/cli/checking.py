@@ -8,8 +8,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from langchain_threadmem.apps.cli.arguments import Access, check_one, command, print_documents, progress_bar
-from langchain_threadmem.messages.text import visible
+from langchain_threadmem.apps.cli.arguments import (
+    Access,
+    check_one,
+    command,
+    confirmed,
+    print_documents,
+    progress_bar,
+)
+from langchain_threadmem.messages.text import plural, visible
 
 if TYPE_CHECKING:
     from langchain_threadmem.maintenance.verify import Verification
@@ -58,7 +65,11 @@ def _print_verification(verification: Verification) -> None:
 
 @command(
     "repair",
-    examples=["repair --db memory.db", "repair --db memory.db --backup before-repair.db"],
+    examples=[
+        "repair --db memory.db",
+        "repair --db memory.db --backup before-repair.db",
+        "repair --remove-unreadable --yes",
+    ],
     everybody=True,
     json="the backup, the repairs, and the problems that are left",
 )
@@ -68,7 +79,16 @@ def _print_verification(verification: Verification) -> None:
     help="The copy before the repair.  [default: a file beside the database]",
 )
 @click.option("--no-backup", is_flag=True, help="Do not copy the database first.")
-def repair(access: Access, backup: str | None, no_backup: bool, as_json: bool) -> int:
+@click.option("--remove-unreadable", is_flag=True, help="Also remove messages that cannot be read.")
+@click.option("--yes", is_flag=True, help="Do not ask before --remove-unreadable.")
+def repair(
+    access: Access,
+    backup: str | None,
+    no_backup: bool,
+    remove_unreadable: bool,
+    yes: bool,
+    as_json: bool,
+) -> int:
     """Repair what can be derived from messages again.
 
     Of the problems that `verify` finds, those of indexes, words and vectors are repaired.
@@ -88,6 +108,8 @@ def repair(access: Access, backup: str | None, no_backup: bool, as_json: bool) -
     for owner in [owner for owner, one in found.items() if not one.ok]:
         with Access(access.db, owner).open() as system:
             repairs[owner] = run(repairing.repair(system.runtime), system.runtime)
+            if remove_unreadable:
+                repairs[owner] += _without_unreadable(system, yes)
             found[owner] = system.verify()
     if as_json:
         documents = {
@@ -104,11 +126,27 @@ def repair(access: Access, backup: str | None, no_backup: bool, as_json: bool) -
     return 0 if all(one.ok for one in found.values()) else 1
 
 
+def _without_unreadable(system: MemorySystem, yes: bool) -> list[str]:
+    """Remove the messages that cannot be read if the user agrees; returns a sentence about it."""
+    from langchain_threadmem.engine.flow import run
+    from langchain_threadmem.maintenance.removal.unreadable import count_unreadable
+    from langchain_threadmem.maintenance.removal.unreadable import remove_unreadable as remove
+
+    count = run(count_unreadable(system.runtime), system.runtime)
+    subject = f"{plural(count, 'message')} of {system.owner!r} that cannot be read"
+    if not count or not confirmed(f"Remove {subject}, for good?", yes):
+        return []
+    run(remove(system.runtime), system.runtime)
+    return [f"{plural(count, 'message')} removed that could not be read"]
+
+
 def _print_repair(verification: Verification, repairs: Sequence[str]) -> None:
     for text in repairs:
         print(text)
     if not verification.ok:
         print("these problems cannot be repaired from the messages; a backup or a copy may have the data")
+        if any("cannot be read" in problem for problem in verification.problems):
+            print("`threadmem repair --remove-unreadable` removes the messages that cannot be read")
     elif not repairs:
         print("nothing to repair")
     _print_verification(verification)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -11,8 +10,8 @@ import click
 from langchain_threadmem.apps.cli.arguments import (
     Access,
     command,
+    confirmed,
     conversation_of,
-    print_error,
     print_json,
 )
 from langchain_threadmem.common.inputs import time_of
@@ -69,10 +68,10 @@ def forget(
             conversation = conversation_of(system, conversation, exact=purge).conversation_id
         part = f"{100 * (system.settings.forget_percentage if share is None else share):g} %"
         subject = f"{part} of the memory" if message is None else f"message {message}"
-        if purge and not _confirmed(f"Remove {subject} of {system.owner!r} for good?", yes):
+        if purge and not confirmed(f"Remove {subject} of {system.owner!r} for good?", yes):
             return 1
         choose = "--share, --max-units or --message, or "
-        if not (purge or is_named or _confirmed(f"Forget {subject} of {system.owner!r}?", yes, choose)):
+        if not (purge or is_named or confirmed(f"Forget {subject} of {system.owner!r}?", yes, choose)):
             return 1
         if conversation is None or message is None:
             result = system.forget(share, max_units=max_units, purge=purge)
@@ -133,7 +132,7 @@ def erase(
         if conversation is not None and not _has_trees(system, conversation):
             conversation_of(system, conversation, exact=True)  # Raises an error that lists conversations.
         question = _described(access.db, system.owner, conversation, before)
-        if not _confirmed(f"{question}, for good?", yes):
+        if not confirmed(f"{question}, for good?", yes):
             return 1
         receipt = system.erase(conversation=conversation, before=time)
     if as_json:
@@ -182,16 +181,3 @@ def _print_receipt(receipt: Receipt, database: str) -> None:
 def _print_unscrubbed(reasons: Sequence[str]) -> None:
     for reason in reasons:
         print(f"bytes may be left in {visible(reason)}")
-
-
-def _confirmed(question: str, yes: bool, instead: str = "") -> bool:
-    """Whether the user agrees, by `--yes` or in the terminal; without both, the error names what to pass."""
-    if yes:
-        return True
-    if not sys.stdin.isatty():
-        raise InputError(f"{question} The input is not a terminal; pass {instead}--yes to agree")
-    print(f"{visible(question)} [y/N] ", end="", file=sys.stderr, flush=True)
-    agreed = sys.stdin.readline().strip().lower() in ("y", "yes")
-    if not agreed:
-        print_error("nothing was removed")
-    return agreed

@@ -1,0 +1,61 @@
+"""Removal of messages that cannot be read: damaged ones, and those of a lost key."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from langchain_threadmem.engine.flow import Flow, Sql
+from langchain_threadmem.engine.runtime import Runtime
+from langchain_threadmem.index.removal import Removed, drop
+from langchain_threadmem.maintenance.removal import purging
+from langchain_threadmem.storage import encryption_keys
+from langchain_threadmem.storage.statements import Conn
+from langchain_threadmem.summaries import queries as summary_queries
+from langchain_threadmem.tree import nodes, trees
+from langchain_threadmem.tree.rows import is_lost, nodes_of
+
+ROWS_AT_ONCE = 1_000
+
+Lost = dict[str, tuple[int, list[int]]]
+"""The trees of conversations, and the keys of their messages that cannot be read, by name."""
+
+
+def count_unreadable(runtime: Runtime) -> Flow[int]:
+    """The number of messages of an owner's conversations that cannot be read."""
+    lost = yield from Sql(partial(_lost, owner=runtime.owner))
+    return sum(len(keys) for _, keys in lost.values())
+
+
+def remove_unreadable(runtime: Runtime) -> Flow[int]:
+    """Remove the messages that cannot be read from history, memory and indexes; returns their number.
+
+    The messages below them become children of the nearest message above that is left. Summaries that cover
+    them are emptied.
+    """
+
+    def write(conn: Conn) -> tuple[int, list[Removed]]:
+        encryption_keys.claim(conn)
+        lost = _lost(conn, runtime.owner)
+        trees.lock_all(conn, {tree for tree, _ in lost.values()})
+        removed = []
+        for name, (tree, keys) in lost.items():
+            removed.append(summary_queries.take_out_removed(conn, runtime.owner, name, keys))
+            purging.purge(conn, runtime.owner, tree, set(keys))
+        return sum(len(keys) for _, keys in lost.values()), removed
+
+    count, removed = yield from Sql(write, write=True)
+    for one in removed:
+        yield from drop(runtime, one)
+    return count
+
+
+def _lost(conn: Conn, owner: str) -> Lost:
+    found: Lost = {}
+    for name, tree in trees.conversations(conn, owner):
+        last, keys = 0, list[int]()
+        while rows := nodes.since(conn, tree, last, ROWS_AT_ONCE):
+            keys += [row.key for row, node in zip(rows, nodes_of(rows), strict=True) if is_lost(node)]
+            last = rows[-1].seq
+        if keys:
+            found[name] = tree, keys
+    return found
