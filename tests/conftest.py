@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import hmac
-import os
 import re
 import shutil
 import sqlite3
@@ -39,6 +37,7 @@ from langchain_threadmem.recall import candidates
 from langchain_threadmem.selection.tree_view import TreeView
 from langchain_threadmem.storage.row_security import secure
 from langchain_threadmem.storage.statements import Conn
+from torture.cipher import StreamCipher as StreamCipher
 
 # `benchmarks` measures times; a busy machine must not fail a test.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -77,31 +76,6 @@ class Fruit(str, Enum):  # noqa: UP042 # str() of a StrEnum is its text, of this
 
 DERIVED = [Word("pear"), Fruit.PEAR, np.str_("pear"), Level.HIGH, np.float64(1.5)]
 """Values of subclasses of JSON's own types."""
-
-
-class StreamCipher:
-    """Encrypts with a key stream of SHAKE-256, a random nonce and an authentication tag."""
-
-    def __init__(self, key: bytes = b"key") -> None:
-        self._key = key
-
-    def encrypt(self, plaintext: bytes) -> tuple[str, bytes]:
-        nonce = os.urandom(16)
-        hidden = self._mixed(nonce, plaintext)
-        return "stream", nonce + self._tag(nonce + hidden) + hidden
-
-    def decrypt(self, ciphername: str, ciphertext: bytes) -> bytes:
-        nonce, tag, hidden = ciphertext[:16], ciphertext[16:48], ciphertext[48:]
-        if ciphername != "stream" or tag != self._tag(nonce + hidden):
-            raise ValueError("the tag does not fit")
-        return self._mixed(nonce, hidden)
-
-    def _mixed(self, nonce: bytes, data: bytes) -> bytes:
-        stream = hashlib.shake_256(self._key + nonce).digest(len(data))
-        return bytes(one ^ other for one, other in zip(data, stream, strict=True))
-
-    def _tag(self, data: bytes) -> bytes:
-        return hmac.digest(self._key, data, "sha256")
 
 
 def by_first_word(tree: TreeView, message: BaseMessage) -> int | None:

@@ -23,6 +23,7 @@ from torture.crowds import clock, contention, forks
 from torture.databases import Place, place_of
 from torture.faults import faults
 from torture.flips import flips
+from torture.keys import keys
 from torture.kills import kills
 from torture.model import fuzz
 from torture.tally import Tally, table
@@ -34,6 +35,7 @@ LOOPS: dict[str, tuple[Loop, float]] = {
     "forks": (forks, 1),
     "contention": (contention, 1),
     "clock": (clock, 1),
+    "keys": (keys, 1),
     "server": (server, 1),
     "fuzz": (fuzz, 1),
     "flips": (flips, 1),

@@ -12,6 +12,7 @@ from langchain_core.embeddings import Embeddings
 
 from langchain_threadmem import MemorySystem
 from torture.children import Child, Report
+from torture.cipher import StreamCipher
 from torture.databases import Place
 from torture.tally import Tally, rounds
 from torture.work import Ledger, Work, check, check_copy
@@ -33,11 +34,17 @@ class Memory:
         place: Where the memory is made.
         embeddings: The embedding model.
         vectors: The URL of a Chroma server.
+        cipher: The cipher of the memory.
     """
 
     def __init__(
-        self, place: Place, embeddings: Embeddings | Literal[False] = False, vectors: str | None = None
+        self,
+        place: Place,
+        embeddings: Embeddings | Literal[False] = False,
+        vectors: str | None = None,
+        cipher: StreamCipher | None = None,
     ) -> None:
+        self.cipher = cipher
         self._embeddings = embeddings
         self._vectors = vectors
         self.url = place.new()
@@ -58,9 +65,9 @@ class Memory:
 
         def live(report: Report) -> None:
             random_ = random.Random(seed)
-            with self._opened() as system:
+            with self.opened() as system:
                 found = check(system, self.ledger, random_)
-                if not found and self.ledger.conversations and random_.random() < COPIED:
+                if not (found or self.cipher) and self.ledger.conversations and random_.random() < COPIED:
                     found = [
                         (column, f"in a copy: {text}")
                         for column, text in check_copy(self.url, self.owner, self.ledger, random_)
@@ -72,8 +79,14 @@ class Memory:
 
         return Child(live)
 
-    def _opened(self) -> MemorySystem:
-        return MemorySystem(self.url, owner=self.owner, embeddings=self._embeddings, vectors=self._vectors)
+    def opened(self) -> MemorySystem:
+        return MemorySystem(
+            self.url,
+            owner=self.owner,
+            embeddings=self._embeddings,
+            vectors=self._vectors,
+            cipher=self.cipher,
+        )
 
     def settle(self, tally: Tally, seed: int) -> None:
         """Check for the last time."""

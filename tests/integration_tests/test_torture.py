@@ -17,7 +17,7 @@ from torture.tally import COLUMNS, Tally, table
 from torture.work import Ledger, Work, check
 
 ROOT = Path(__file__).parents[2]
-LOOPS = ("kills", "faults", "contention", "forks", "clock")
+LOOPS = ("kills", "faults", "contention", "forks", "clock", "keys")
 
 
 def torture(url: str, *loops: str, minutes: float) -> tuple[int, dict[str, dict[str, int]], str]:
