@@ -35,8 +35,8 @@ class Child:
             _work(work, write)
         os.close(write)
 
-    def listen(self, seconds: float, until: str | None = None) -> bool:
-        """Read lines for some seconds, or until a line begins with a word; whether the pipe is still open."""
+    def listen(self, seconds: float, until: str | None = None, times: int = 1) -> bool:
+        """Read lines for some seconds, or until so many begin with a word; whether the pipe is still open."""
         end = time.monotonic() + seconds
         while self._open:
             ready, _, _ = select.select([self._pipe], [], [], max(end - time.monotonic(), 0))
@@ -44,7 +44,7 @@ class Child:
                 return True
             *lines, self._rest = (self._rest + self._read()).split(b"\n")
             self.lines += map(json.loads, lines)
-            if until is not None and any(line[0] == until for line in self.lines):
+            if until is not None and sum(line[0] == until for line in self.lines) >= times:
                 return self._open
         return False
 

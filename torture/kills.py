@@ -23,8 +23,10 @@ COPIED = 0.02
 """The share of the checks that read a copy of the memory too."""
 EARLY = 0.2
 """The share of the kills that may come before the process has checked what was stored."""
-OPENING, WORKING = 0.03, 0.03
-"""The mean time until an early kill, and until a kill after the check, in seconds."""
+OPENING, WORKING = 0.03, 0.01
+"""The mean time until an early kill, and until a kill after the last awaited line, in seconds."""
+ACKNOWLEDGED = 5
+"""A process is killed after less than this number of acknowledged verbs, and not much later."""
 
 
 class Memory:
@@ -67,7 +69,7 @@ class Memory:
             random_ = random.Random(seed)
             with self.opened() as system:
                 found = check(system, self.ledger, random_)
-                if not (found or self.cipher) and self.ledger.conversations and random_.random() < COPIED:
+                if not (found or self.cipher) and self.ledger.is_kept and random_.random() < COPIED:
                     found = [
                         (column, f"in a copy: {text}")
                         for column, text in check_copy(self.url, self.owner, self.ledger, random_)
@@ -106,7 +108,9 @@ def kills(place: Place, tally: Tally, seconds: float, random_: random.Random) ->
             if random_.random() < EARLY:
                 child.listen(random_.expovariate(1 / OPENING))
             elif child.listen(60, until="checked"):
-                child.listen(random_.expovariate(1 / WORKING))
+                acknowledged = random_.randrange(ACKNOWLEDGED)
+                if not acknowledged or child.listen(60, until="done", times=acknowledged):
+                    child.listen(random_.expovariate(1 / WORKING))
             memory.ledger.take(child.kill(), tally)
             tally.add("kills")
         memory.settle(tally, random_.getrandbits(64))

@@ -42,6 +42,13 @@ class Ledger:
     conversations: dict[str, Conversation] = field(default_factory=dict)
     items: set[str] = field(default_factory=set)
 
+    @property
+    def is_kept(self) -> bool:
+        """Whether something was acknowledged that was not erased."""
+        return bool(self.items) or any(
+            known.acknowledged and not known.erasing for known in self.conversations.values()
+        )
+
     def take(self, lines: Iterable[list[Any]], tally: Tally) -> None:
         """Record the lines of a child."""
         for word, *values in lines:
