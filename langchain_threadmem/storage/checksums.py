@@ -26,6 +26,7 @@ from sqlalchemy import (
     Integer,
     LargeBinary,
     MetaData,
+    Select,
     Table,
     Text,
     literal_column,
@@ -125,11 +126,21 @@ def damaged_keys(
     """
     if conn.dialect != "sqlite":
         return []
+    if within is None:
+        return conn.all(_all_damaged(table))
+    return conn.all(Statement(_damaged(table).where(within), *(["under"] if under else [])), *under)
+
+
+def _damaged(table: Table) -> Select[Any]:
     is_damaged: ColumnElement[bool] = literal_column(
         f"{table.name}.{COLUMN} IS NOT {_expression(table, table.name + '.')}"
     )
-    rows = select(*table.primary_key).where(is_damaged, *(() if within is None else (within,)))
-    return conn.all(Statement(rows, *(["under"] if under else [])), *under)
+    return select(*table.primary_key).where(is_damaged)
+
+
+@cache
+def _all_damaged(table: Table) -> Statement:
+    return Statement(_damaged(table))
 
 
 def _triggers(table: Table) -> tuple[str, ...]:
