@@ -11,7 +11,6 @@ raised no false alarm and every error was one of `langchain_threadmem.errors`.
 from __future__ import annotations
 
 import argparse
-import gc
 import random
 import sys
 import time
@@ -24,7 +23,7 @@ from torture.databases import Place, place_of
 from torture.faults import faults
 from torture.flips import flips
 from torture.keys import keys
-from torture.kills import kills
+from torture.kills import kills, warm_up
 from torture.model import fuzz
 from torture.tally import Tally, table
 
@@ -49,6 +48,7 @@ def run(urls: Sequence[str], loops: Sequence[str], seed: int, seconds: float) ->
     tallies = []
     for url in urls:
         with place_of(url) as place:
+            warm_up(place)
             for name in loops:
                 loop, share = LOOPS[name]
                 if loop is flips and place.name != "sqlite":
@@ -74,7 +74,6 @@ def main() -> int:
     parser.add_argument("--loop", action="append", choices=list(LOOPS), help="may be repeated; default: all")
     options = parser.parse_args()
     warnings.filterwarnings("ignore", category=DeprecationWarning)
-    gc.freeze()  # A child that collects garbage would copy the memory of its parent.
     urls = options.url or ["sqlite", "postgresql"]
     tallies = run(urls, options.loop or list(LOOPS), options.seed, 60 * options.minutes)
     print(table(tallies))

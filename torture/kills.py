@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import time
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from torture.children import Child, Report
 from torture.cipher import StreamCipher
 from torture.databases import Place
 from torture.tally import Tally, rounds
-from torture.work import Ledger, Work, check, check_copy
+from torture.work import VERBS, Ledger, Work, check, check_copy
 
 KILLS_OF_AN_OWNER = 25
 """The number of kills after which a new owner begins, so that the check of everything stays short."""
@@ -93,6 +94,22 @@ class Memory:
     def settle(self, tally: Tally, seed: int) -> None:
         """Check for the last time."""
         self.ledger.take(self.child(seed, lambda work: None).end(), tally)
+
+
+def warm_up(place: Place) -> None:
+    """Import modules and compile statements, which children then need not do."""
+    memory, lines = Memory(place), list[list[object]]()
+    with memory.opened() as system:
+        random_ = random.Random(0)
+        work = Work(system, lambda *line: lines.append(list(line)), "0", random_)
+        for verb in VERBS:
+            work.step(verb)
+        memory.ledger.take(lines, Tally("", ""))
+        check(system, memory.ledger, random_)
+        check_copy(memory.url, memory.owner, memory.ledger, random_)
+    place.drop(memory.url)
+    gc.collect()
+    gc.freeze()  # A child that collects garbage would copy the memory of its parent.
 
 
 def kills(place: Place, tally: Tally, seconds: float, random_: random.Random) -> None:

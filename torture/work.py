@@ -20,6 +20,7 @@ from langchain_threadmem.errors import PersistenceError
 from torture.children import Report
 from torture.tally import Tally
 
+VERBS = ("append", "aappend", "graph", "agraph", "put", "erase")
 ITEMS = ("items",)
 TOGETHER = 4
 """The number of turns that an event loop appends at once."""
@@ -127,7 +128,7 @@ class Work:
 
     def step(self, *verbs: str) -> None:
         """One random verb; an error of the package is not acknowledged, any other error is raised."""
-        verb = self.random.choice(verbs or ("append", "aappend", "graph", "agraph", "erase", "put"))
+        verb = self.random.choice(verbs or VERBS)
         getattr(self, verb)()
 
     def forever(self) -> None:
