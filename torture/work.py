@@ -224,9 +224,10 @@ def check(system: MemorySystem, ledger: Ledger, random_: random.Random) -> list[
 
 def _conversation(system: MemorySystem, name: str, known: Conversation) -> list[Finding]:
     memory = system.conversation(name)
-    stored = {str(node.message.id): node.message for node in memory.history}
+    # First the state: a server may commit the last write of a killed process between the two.
     state = ThreadMemSaver(system).get_tuple(config_of(name))
     listed = [] if state is None else state.checkpoint["channel_values"].get("messages", [])
+    stored = {str(node.message.id): node.message for node in memory.history}
     if known.erased and (stored or listed):
         return [("lost", f"the erasing of {name}, which can be read again")]
     if known.erasing and not stored:
