@@ -82,12 +82,13 @@ class ChromaIndex:
 
     @contextmanager
     def _typed_errors(self) -> Iterator[None]:
-        """Raise the errors of a connection to a server as a `PersistenceError`.
+        """Raise the errors of a connection to a server, and of damaged files, as a `PersistenceError`.
 
         Raises:
-            PersistenceError: The server does not answer.
+            PersistenceError: The server does not answer, or Chroma cannot read its files.
         """
         import httpx
+        from chromadb.errors import InternalError
 
         try:
             yield
@@ -95,6 +96,10 @@ class ChromaIndex:
             host = self._client.get_settings().chroma_server_host
             raise PersistenceError(
                 f"the Chroma server {host!r} does not answer ({error}); check that it is running"
+            ) from error
+        except InternalError as error:  # A server that was killed may have lost a part of its files.
+            raise PersistenceError(
+                f"Chroma cannot use its index ({error}); reindex() fills it again from the database"
             ) from error
 
     def add(self, keys: Sequence[int], matrix: NDArray[np.float32]) -> None:
@@ -138,7 +143,9 @@ class ChromaIndex:
         """
         from chromadb.errors import NotFoundError
 
-        sample = self._call("get", limit=PROBES, include=["embeddings"])["embeddings"]
+        sample: Sequence[Any] = ()
+        with suppress(PersistenceError):  # A damaged index is deleted too.
+            sample = self._call("get", limit=PROBES, include=["embeddings"])["embeddings"]
         with self._typed_errors(), suppress(NotFoundError):  # Another process may have deleted it.
             self._client.delete_collection(self._title)
         self._collection = self._create()

@@ -17,6 +17,7 @@ import chromadb
 import numpy as np
 import pytest
 from chromadb.config import Settings
+from chromadb.errors import InternalError
 from conftest import WordEmbeddings
 from numpy.typing import NDArray
 
@@ -155,6 +156,37 @@ def test_a_second_process_is_served_from_sql_and_told_once(tmp_path: Path) -> No
         )
     assert found.stdout == "How do stars burn? True\n"
     assert found.stderr.count("another process has the vector directory") == 1
+
+
+@pytest.mark.usefixtures("chroma")
+def test_a_damaged_index_raises_a_typed_error_and_is_filled_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after `kill -9` of `chroma run` (chromadb 1.5.9)."""
+    with MemorySystem(tmp_path / "memory.db", embeddings=WordEmbeddings()) as system:
+        fill(system)
+        assert "stars" in stars(system)
+        index: Any = system.runtime.get(Indexes).index()
+        name = index._collection.id
+
+        def damaged(verb: str) -> Any:
+            real = getattr(type(index._collection), verb)
+
+            def call(collection: Any, *arguments: Any, **options: Any) -> Any:
+                if collection.id == name:
+                    raise InternalError("Nothing found on disk")
+                return real(collection, *arguments, **options)
+
+            return call
+
+        for verb in ("get", "query"):
+            monkeypatch.setattr(type(index._collection), verb, damaged(verb))
+        with pytest.raises(PersistenceError, match=r"Nothing found on disk\); reindex\(\) fills it again"):
+            stars(system)
+        assert "Nothing found on disk" in str(system.verify())
+        assert system.reindex() == 4
+        assert "stars" in stars(system)
+        assert system.verify().ok
 
 
 SECOND = """
