@@ -118,8 +118,14 @@ def _talk(work: Work) -> None:
 
 
 def _settle(work: Work) -> None:
-    """Fill the index; each conversation is then found in it, and it agrees with the database."""
+    """Fill the index, again if the kill of the server has damaged it; it then agrees with the database."""
     work.system.flush()
-    work.system.conversation("new").recall("turn", scope="owner")
+    try:
+        work.system.conversation("new").recall("turn", scope="owner")
+    except PersistenceError:
+        work.system.reindex()
+        work.system.conversation("new").recall("turn", scope="owner")
+    if not work.system.verify().ok:
+        work.system.reindex()
     for problem in work.system.verify().problems:
         work.report("problem", "false alarms", problem[:300])
