@@ -38,7 +38,9 @@ def every_kind(path: Path) -> list[str]:
     """Write a database with every kind of data; returns the data that is read from it."""
     with MemorySystem(path, embeddings=EMBEDDINGS) as system:
         memory = system.conversation(
-            "c", node_selector=lambda tree, message: 2, summarizer=ExtractiveSummarizer()
+            "c",
+            node_selector=lambda tree, message: 2 if tree.turn_ends() else None,
+            summarizer=ExtractiveSummarizer(),
         )
         for n in range(5):
             memory.append(f"question {n} about a heron", f"answer {n}")
