@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from langchain_threadmem.selection.choice import stored_chances, weigh
+from langchain_threadmem.selection.choice import prior_of, stored_chances, weigh
 from langchain_threadmem.selection.features.learned_words import WordVectors
 from langchain_threadmem.selection.features.phrases import phrases_in
 from langchain_threadmem.selection.features.similarity import Compatibility
@@ -114,6 +114,8 @@ class Tally:
     last: int = 0
     returns: int = 0
     returns_right: int = 0
+    branches: int = 0
+    branches_right: int = 0
     roots: int = 0
     roots_chosen: int = 0
     roots_right: int = 0
@@ -156,7 +158,8 @@ def grow(
             if turn.previous in found.ids:
                 states.append(State(found.rows.astype(np.float32), found.ids.index(turn.previous)))
             if networks is not None:
-                chances = stored_chances(weigh(networks, found, tree))
+                prior = prior_of(tree, turn.human, reader, way)
+                chances = stored_chances(weigh(networks, found, tree, prior=prior))
                 parent = chances[0][0]
         chosen.append(parent)
         sure.append(chances[0][1] if chances else 1.0)
@@ -422,6 +425,8 @@ def tally(conversations: Sequence[Conversation], grown: Sequence[Grown]) -> dict
             counts.last += before == true
             counts.returns += one.kind(i) == "return"
             counts.returns_right += one.kind(i) == "return" and mine == true
+            counts.branches += one.kind(i) == "branch"
+            counts.branches_right += one.kind(i) == "branch" and mine == true
             # The first message of a conversation is a root in every tree.
             counts.roots += i > 0 and true is None
             counts.roots_chosen += i > 0 and mine is None
@@ -431,20 +436,22 @@ def tally(conversations: Sequence[Conversation], grown: Sequence[Grown]) -> dict
 
 def show(title: str, tallies: dict[str, Tally]) -> None:
     """Print a table of percentages."""
-    print(f"\n{title:24}{'right':>8}{'last':>8}{'returns':>9}{'root P':>8}{'root R':>8}{'messages':>10}")
+    columns = ("right", "last", "returns", "root P", "root R", "branches")
+    print(f"\n{title:24}" + "".join(f"{name:>9}" for name in (*columns, "messages")))
 
     def percent(part: int, whole: int) -> float:
         return 100 * part / max(whole, 1)
 
     for variant, tally in tallies.items():
         print(
-            f"  {variant:22}{percent(tally.right, tally.messages):8.1f}"
-            f"{percent(tally.last, tally.messages):8.1f}"
+            f"  {variant:22}{percent(tally.right, tally.messages):9.1f}"
+            f"{percent(tally.last, tally.messages):9.1f}"
             f"{percent(tally.returns_right, tally.returns):9.1f}"
-            f"{percent(tally.roots_right, tally.roots_chosen):8.1f}"
-            f"{percent(tally.roots_right, tally.roots):8.1f}{tally.messages:10}"
+            f"{percent(tally.roots_right, tally.roots_chosen):9.1f}"
+            f"{percent(tally.roots_right, tally.roots):9.1f}"
+            f"{percent(tally.branches_right, tally.branches):9.1f}{tally.messages:9}"
         )
     right = np.mean([percent(tally.right, tally.messages) for tally in tallies.values()])
     last = np.mean([percent(tally.last, tally.messages) for tally in tallies.values()])
     back = percent(sum(t.returns_right for t in tallies.values()), sum(t.returns for t in tallies.values()))
-    print(f"  {'macro (returns: all)':22}{right:8.1f}{last:8.1f}{back:9.1f}", flush=True)
+    print(f"  {'macro (returns: all)':22}{right:9.1f}{last:9.1f}{back:9.1f}", flush=True)

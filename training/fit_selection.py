@@ -19,7 +19,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -32,7 +32,7 @@ from langchain_threadmem.selection.features.phrases import phrases_in
 from langchain_threadmem.selection.features.words import Reader
 from langchain_threadmem.selection.model import Way
 from training import weights
-from training.corpus import HELD_OUT, UNSEEN_FOLDER, alone, as_conversation, written
+from training.corpus import HELD_OUT, UNSEEN_FOLDER, Written, alone, as_conversation, written
 from training.corpus import dialogs as spoken
 from training.corpus import kinds as kinds_of
 from training.corpus import texts_of as said_in
@@ -51,10 +51,21 @@ from training.course import (
     show,
     tally,
 )
-from training.learn import words_of
-from training.sources import Conversation, Dialog, Vectors, chats, embed, irc, kinds, texts_of
+from training.learn import WORD_DIALOGS, holders_of
+from training.sources import (
+    Conversation,
+    Dialog,
+    Floats,
+    Vectors,
+    chats,
+    dialogs_of,
+    embed,
+    irc,
+    kinds,
+    texts_of,
+)
 from training.sources import read as read_file
-from training.weave import without_greeting
+from training.weave import variants
 from training.weights import WAYS
 
 TRAIN = ("threads_train.jsonl", "threads2_train.jsonl")
@@ -88,8 +99,9 @@ class Sources:
         if learning:
             self.more = irc(data / IRC) | chats(chats_file(), CHATS) | spoken()
             texts |= turns_of(self.more)
-            words = words_of(texts)
-        self.vectors = embed(texts | {without_greeting(text) for text in texts} | words, cache)
+            apart, words = texts_of_fit(paths[:2], [one for one in own if one.part != HELD_OUT], self.more)
+            texts |= apart
+        self.vectors = embed(texts | words, cache)
         self.kind_of = kinds(paths) | kinds_of(own)
         self.known = known_in(paths[:2], self.vectors)
         self.known += [as_conversation(one, self.vectors) for one in own if one.part != HELD_OUT]
@@ -118,6 +130,17 @@ def known_in(paths: Iterable[Path], vectors: Vectors) -> list[Conversation]:
     """The conversations of files without the sources in `UNSEEN`."""
     several = [one for path in paths for one in read_file(path, vectors, UNSEEN)]
     return [one for one in several if one.variant not in UNSEEN]
+
+
+def texts_of_fit(
+    paths: Sequence[Path], own: Sequence[Written], more: Mapping[str, Dialog]
+) -> tuple[set[str], set[str]]:
+    """The texts of woven conversations that no dialog contains, and the words that may get a vector."""
+    nothing = defaultdict[str, Floats](lambda: np.zeros(0, np.float32))
+    known = known_in(paths, nothing) + [as_conversation(one, nothing) for one in own]
+    several = dialogs_of(known, kinds(paths) | kinds_of(list(own))) | dict(more)
+    apart = {text for one in several.values() for text in variants(one)}
+    return apart, {word for word, names in holders_of(several.values()).items() if len(names) >= WORD_DIALOGS}
 
 
 def turns_of(dialogs: Mapping[str, Dialog]) -> set[str]:

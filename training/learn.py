@@ -266,8 +266,17 @@ def _centers(rows: Floats, seed: int) -> Floats:
 
 
 def words_of(texts: Iterable[str]) -> set[str]:
-    """The words that may get a vector."""
+    """The words of texts that are read for `WordVectors`."""
     return {word for text in texts for word in message_words(text) | answer_words(text)}
+
+
+def holders_of(dialogs: Iterable[Dialog]) -> Mapping[str, set[str]]:
+    """The names of the dialogs that contain each word."""
+    holders: dict[str, set[str]] = defaultdict(set)
+    for one in dialogs:
+        for word in words_of(text for turn in one.turns for text in turn):
+            holders[word].add(one.name)
+    return holders
 
 
 def fit_wording(
@@ -280,13 +289,9 @@ def fit_wording(
     "tram", keep similar vectors.
     """
     said = list(dialogs.values())
-    holders: dict[str, set[str]] = defaultdict(set)
-    for one in said:
-        for word in words_of(text for turn in one.turns for text in turn):
-            holders[word].add(one.name)
     words = sorted(
         word
-        for word, names in holders.items()
+        for word, names in holders_of(said).items()
         if len(names) >= WORD_DIALOGS and len({name.split(":")[0] for name in names}) > 1
     )
     none = np.zeros((len(words), WORD_RANK), np.float32)

@@ -64,7 +64,7 @@ from training.sources import (
     kinds,
     texts_of,
 )
-from training.weave import weave, without_greeting
+from training.weave import variants, weave
 
 WOVEN = 800
 """The number of woven conversations in English."""
@@ -105,7 +105,7 @@ def read(data: Path, cache: Path | None, *, learning: bool = True) -> Corpus:
     more = chats(chats_file(), CHATS) | spoken() if learning else {}
     texts = texts_of(paths) | said_in(own) | {text for ones in languages.values() for text in said_in(ones)}
     texts |= turns_of(more)
-    texts |= {without_greeting(text) for text in texts}
+    texts |= {text for one in more.values() for text in variants(one)}
     vectors = embed(texts, cache, MultilingualEmbeddings())
     known = known_in(paths, vectors) + [as_conversation(one, vectors) for one in own]
     kind_of = kinds(paths) | kinds_of(own)
@@ -162,7 +162,7 @@ def lectures_of(corpus: Corpus, seed: int) -> list[Lecture]:
             inside = [one for number, one in enumerate(ones) if number % FOLDS == fold]
             pools = Pools(list(dialogs_of(inside, kind_of).values()))
             for _ in range(WOVEN_IN_EACH // FOLDS):
-                woven = weave(rng, pools, corpus.vectors)
+                woven = weave(rng, pools, corpus.vectors, phrases)
                 lectures.append(Lecture(Lesson(woven, fold, families), phrases))
     return lectures
 
