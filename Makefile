@@ -52,7 +52,7 @@ test-server: .venv-server/done  ## the example of the Agent Server, with two use
 bench: .venv/bench.done  ## figures beside peers, in one run
 	$(BIN)/python -m benchmarks
 
-# `make fit DATA=folder` makes the shipped weights anew, in build/; with `MODEL=`, `GROUP=` and `RECALL=` elsewhere.
+# `make fit DATA=folder` fits new weights, in build/; with `MODEL=`, `GROUP=` and `RECALL=` elsewhere.
 MODEL ?= build/model.npz
 GROUP ?= build/group_model.npz
 RECALL ?= build/weights.py

@@ -3,7 +3,7 @@
 This module limits numeric libraries to one thread before any of them is imported: on a few busy cores several
 threads are many times slower than one, and rounding depends on the number of threads. Rounding also depends
 on the kernels that OpenBLAS chooses by the processor, so the kernels of the shipped weights are set where the
-processor has their instructions: a fit then gives the shipped file to the byte.
+processor has their instructions: two fits of the same code and data then give equal files.
 """
 
 import os
