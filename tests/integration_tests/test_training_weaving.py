@@ -8,8 +8,6 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
-pytest.importorskip("scipy", reason="of the dependency group `training`")
-
 from langchain_threadmem.selection.features.cues import leaning
 from langchain_threadmem.selection.features.phrases import phrases_in
 from training.corpus import dialogs
@@ -71,3 +69,17 @@ def test_every_text_of_a_woven_conversation_can_be_embedded(woven: list[Conversa
     for one in woven:
         for turn in one.turns:
             assert turn.human.lower().translate(str.maketrans("", "", "?!.,;:")) in known
+
+
+@pytest.mark.parametrize(
+    ("language", "short", "named"),
+    [
+        ("en", "Two, please.", "Which yeast did you mean for the rye?"),
+        ("es", "Sí, gracias.", "¿Qué levadura necesito para el pan de centeno?"),
+        ("ja", "はい、お願いします", "ライ麦パンにはどのイーストが必要ですか"),
+    ],
+)
+def test_a_short_message_names_no_subject_in_any_language(language: str, short: str, named: str) -> None:
+    phrases = phrases_in(language)
+    assert leans(short, phrases)
+    assert not leans(named, phrases)
