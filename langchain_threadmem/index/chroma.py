@@ -17,6 +17,7 @@ import shutil
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -332,6 +333,7 @@ def chroma_server(url: str) -> Callable[[], ClientAPI]:
         }
 
     def connect() -> ClientAPI:
+        check_installed(f"the Chroma server {location!r}")
         import chromadb
         from chromadb.config import Settings
 
@@ -362,6 +364,24 @@ def claim_of(client: ClientAPI) -> Claim | None:
     return claim
 
 
+def is_installed() -> bool:
+    """Whether the package chromadb is installed; does not import it."""
+    return find_spec("chromadb") is not None
+
+
+def check_installed(index: str) -> None:
+    """Refuse an index of Chroma without the package chromadb.
+
+    Raises:
+        PersistenceError: The package is not installed.
+    """
+    if not is_installed():
+        raise PersistenceError(
+            f"{index} requires the package chromadb, which is not installed; run pip install chromadb, or "
+            "leave out vectors=, and vectors are searched in SQL"
+        )
+
+
 def open_chroma(directory: Path | None, *, passed: bool = False) -> tuple[ClientAPI, Claim | None] | None:
     """An embedded Chroma client, or `None` for a search in SQL.
 
@@ -374,8 +394,10 @@ def open_chroma(directory: Path | None, *, passed: bool = False) -> tuple[Client
 
     Raises:
         IndexInUseError: Another process has the passed directory open.
-        PersistenceError: The files in the directory are damaged, or the directory cannot be used.
+        PersistenceError: The files in the directory are damaged, the directory cannot be used, or the package
+            chromadb is not installed.
     """
+    check_installed(f"a vector index in {str(directory or 'memory')!r}")
     claim = None
     if _inherited:
         log.warning("Chroma was open when this process was forked: searching exactly in SQL instead")

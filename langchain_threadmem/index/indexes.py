@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -19,6 +20,7 @@ from langchain_threadmem.index.chroma import (
     chroma_server,
     claim_of,
     close_client,
+    is_installed,
     leave_to_parent,
     open_chroma,
 )
@@ -28,6 +30,8 @@ from langchain_threadmem.storage.urls import is_url
 
 if TYPE_CHECKING:
     from chromadb.api import ClientAPI
+
+log = logging.getLogger(__package__)
 
 
 class IndexSettings(SharedComponent):
@@ -89,12 +93,17 @@ class IndexSettings(SharedComponent):
         """The client of the Chroma server or directory, opened at the first call.
 
         Returns:
-            `None` if another process has the lock of the directory beside the file.
+            `None` if another process has the lock of the directory beside the file, or if the caller named no
+            index and the package chromadb is not installed.
 
         Raises:
             IndexInUseError: Another process has the lock of the directory that was passed.
+            PersistenceError: The index that the caller has named cannot be opened.
         """
         with self._lock:
+            if self.chooses_index and not is_installed():
+                log.warning("the package chromadb is not installed: searching exactly in SQL instead")
+                return None
             if self._client is None:
                 if self.server is not None:
                     self._client = self.server()
