@@ -1,7 +1,8 @@
 """The embedding model of a memory, whose vectors are float32 rows of unit length.
 
-`embeddings=None` means the local model if its files are installed, else no model, with one warning; `False`
-means no model. The dot product of two vectors is their cosine. Indexes receive vectors and embed no text.
+`embeddings=None` means the local model if its files are installed and unchanged, else no model, with one
+warning; `False` means no model. The dot product of two vectors is their cosine. Indexes receive vectors and
+embed no text.
 """
 
 from __future__ import annotations
@@ -137,16 +138,20 @@ class Embedder:
             return None
         if self._configured is not None:
             return self._configured
-        from langchain_threadmem.engine.local_embeddings import LocalEmbeddings
+        from langchain_threadmem.engine.local_embeddings import LocalEmbeddings, find_model_files
 
-        if LocalEmbeddings.available():
-            return LocalEmbeddings()
-        warnings.warn(
+        message = (
             "no embedding model is installed: messages are recalled by their words alone. "
             'Install one with pip install "langchain-threadmem[local]", pass embeddings=..., '
-            "or pass embeddings=False for words alone.",
-            stacklevel=2,
+            "or pass embeddings=False for words alone."
         )
+        if LocalEmbeddings.available():
+            try:
+                find_model_files(download=False)
+                return LocalEmbeddings()
+            except EmbeddingError as error:  # The package of the files has changed.
+                message = f"messages are recalled by their words alone: {error}"
+        warnings.warn(message, stacklevel=2)
         return None
 
 

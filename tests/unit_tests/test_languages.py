@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from langchain_threadmem import (
     MultilingualEmbeddings,
     SemanticNodeSelector,
 )
+from langchain_threadmem.engine import multilingual_embeddings
 from langchain_threadmem.errors import EmbeddingError, InputError
 from langchain_threadmem.selection import choice, model
 from langchain_threadmem.selection.features import phrases as lists
@@ -203,6 +204,20 @@ def test_without_the_extra_the_cure_is_named(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.fixture
+def changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The package of the multilingual model has other weights than those that were fitted."""
+    weights, tokenizer = multilingual_embeddings.FILES
+    other = replace(weights, sha256="0" * 64)
+    monkeypatch.setattr(multilingual_embeddings, "FILES", (other, tokenizer))
+
+
+@pytest.mark.usefixtures("changed")
+def test_a_multilingual_model_that_has_changed_is_refused_with_both_digests() -> None:
+    with pytest.raises(EmbeddingError, match=r"weights\.npz' is not used.*is '0db5.*expected '0{64}'"):
+        MultilingualEmbeddings()
+
+
+@pytest.fixture
 def default_system(url: str, owner: str) -> Any:
     if not LocalEmbeddings.available():
         pytest.skip("the extra `local` is not installed")
@@ -219,6 +234,17 @@ def test_a_conversation_in_another_language_is_compared_by_the_multilingual_mode
     [human, _] = verb.append("Und wie heiß muss der Ofen für das Brot sein?", "Etwa 230 Grad.")
     assert human.parent_id == 2
     assert "similarity" in human.placement.reason
+
+
+@pytest.mark.usefixtures("changed")
+def test_a_changed_model_is_replaced_by_the_default_model_with_one_warning(
+    default_system: MemorySystem, verbs: Wrap, caplog: pytest.LogCaptureFixture
+) -> None:
+    verb = verbs(default_system.conversation("talk", node_selector=SemanticNodeSelector()))
+    with caplog.at_level(logging.WARNING):
+        for text in ("Wie lange muss der Teig gehen?", "Und wie heiß ist der Ofen?"):
+            verb.append(text, "Das kommt darauf an.")
+    assert len([record for record in caplog.records if "has changed" in record.message]) == 1
 
 
 def test_without_the_extra_words_decide_and_one_warning_names_it(

@@ -211,7 +211,7 @@ def _sorter(runtime: Runtime, tree: int, spoken: Sequence[_Spoken], turns: Seque
     languages = Counter(language_of(text) for turn in turns for text in (turn.end.human, turn.end.answer))
     language = languages.most_common(1)[0][0] if languages else "en"
     asked, answered = [_longest(turn.humans) for turn in spoken], [turn.answer for turn in spoken]
-    other = runtime.get(OtherLanguages).model_for(language)
+    other = yield from runtime.get(OtherLanguages).model_for(language)
     if other is None:
         cached = yield from catch_up_vectors(runtime, tree)
         vectors, model = NONE if cached is None else cached.vectors, runtime.embedder.model
