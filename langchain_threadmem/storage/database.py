@@ -8,9 +8,10 @@ from sqlalchemy.engine import URL
 
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.storage.postgres import PostgresDatabase
+from langchain_threadmem.storage.replicas import ReplicatedDatabase
 from langchain_threadmem.storage.sqlite import SqliteDatabase
 from langchain_threadmem.storage.transaction import Database
-from langchain_threadmem.storage.urls import parse_url, with_options
+from langchain_threadmem.storage.urls import parse_url, with_options, with_replica
 
 
 def open_database(
@@ -57,7 +58,7 @@ def unopened(
             `None` (`sqlite://`) for a database in memory. For SQLite, `?synchronous=FULL` waits for the disk;
             for PostgreSQL, `?pool_size=20&max_overflow=0` limits the number of connections, and
             `?prepared_statements=false` (or `true`) decides whether connections prepare statements, which is
-            otherwise found out.
+            otherwise found out; `?replica=` is the percent-encoded URL of a replica that serves reads.
         pool_size: The number of connections to PostgreSQL that stay open; overrides the URL.
         max_overflow: The maximum number of additional connections; overrides the URL.
         read_only: Whether to allow reads only; opening then refuses a database that does not exist or is not
@@ -69,7 +70,10 @@ def unopened(
     location = parse_url(url)
     pool = {"pool_size": pool_size, "max_overflow": max_overflow}
     if isinstance(location, URL):
-        server, options = with_options(location, pool)
+        server, replica = with_replica(location)
+        server, options = with_options(server, pool)
+        if replica is not None:
+            return ReplicatedDatabase(server, replica, read_only=read_only, **options)
         return PostgresDatabase(server, read_only=read_only, **options)
     for name, value in pool.items():
         if value is not None:

@@ -43,9 +43,10 @@ WRITER_THREADS = 4
 POOL_SECONDS = 30.0
 """The timeout for a free connection, counted from the end of the last transaction."""
 IDLE_SECONDS = 1.0
-"""A connection that was idle for longer is tested before its use."""
+"""A connection that was idle for longer is tested before its use, and so is each one after one broke."""
 DEADLOCK_ATTEMPTS = 5
 """The maximum number of attempts at a write; of two writes in a deadlock the server rolls back one."""
+READ = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 PREPARE_AFTER = 5
 """A connection prepares a statement at its next execution after so many."""
 _STATE = (
@@ -104,6 +105,7 @@ class PostgresDatabase(Threaded, forking.Forkable):
         )
         self._inherited: list[Pool] = []  # the pools of parents, whose deletion would close connections
         self._ended_count = 0  # the number of ended transactions
+        self._broken = -inf  # the time at which a connection was last found broken
         self._opening = forking.lock()
         self.row_security: bool | None = None
         self.watch()
@@ -197,7 +199,7 @@ class PostgresDatabase(Threaded, forking.Forkable):
     def read(self, transaction: Transaction[T]) -> T:
         """Run a function on one snapshot of the committed data."""
         self.open()
-        return self._transact("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY", transaction)
+        return self._transact(READ, transaction)
 
     @not_nested
     def _transact(self, begin: str, transaction: Transaction[T]) -> T:
@@ -269,6 +271,7 @@ class PostgresDatabase(Threaded, forking.Forkable):
             self._ended_count += 1
             pooled.info["used"] = time.monotonic()
             if connection.closed:
+                self._broken = time.monotonic()
                 pooled.invalidate()
             pooled.close()
             if self.closed:  # during the transaction
@@ -301,7 +304,7 @@ class PostgresDatabase(Threaded, forking.Forkable):
                     f"{self._name}: no connection was free for {POOL_SECONDS:.0f} s, so nothing was written; "
                     "try again, or allow more connections with pool_size"
                 ) from error
-            if time.monotonic() - pooled.info.get("used", inf) < IDLE_SECONDS:
+            if pooled.info.get("used", inf) > max(time.monotonic() - IDLE_SECONDS, self._broken):
                 return pooled
             try:
                 cast("psycopg.Connection[Any]", pooled.driver_connection).execute("")

@@ -15,9 +15,13 @@ from langchain_threadmem.errors import InputError
 _FORMS = "sqlite:///memory.db or postgresql://user@host/name"
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:|:")
 """The beginning of a URL; a single letter is a Windows drive."""
+_POOL = {"pool_size": 1, "max_overflow": 0}
+"""The options of the pool, and the least value of each."""
 _PREPARED = "prepared_statements"
 _SWITCH = {"true": True, "false": False}
 _PASSWORD = re.compile(r"(://[^/:@]*):.*@")
+_REPLICA = "replica"
+_REPLICA_VALUE = re.compile(rf"(?<=[?&]{_REPLICA}=)[^&]*")
 
 
 class ServerOptions(TypedDict, total=False):
@@ -31,7 +35,7 @@ class ServerOptions(TypedDict, total=False):
 def with_options(url: URL, pool: Mapping[str, int | None]) -> tuple[URL, ServerOptions]:
     """A URL without the options of this package, and these options, of which those in `pool` come first."""
     options: dict[str, int] = {}
-    for name, minimum in (("pool_size", 1), ("max_overflow", 0)):
+    for name, minimum in _POOL.items():
         value = pool[name] if pool[name] is not None else url.query.get(name)
         if value is not None:
             options[name] = _number(name, value, minimum)
@@ -43,6 +47,20 @@ def with_options(url: URL, pool: Mapping[str, int | None]) -> tuple[URL, ServerO
             )
         options[_PREPARED] = _SWITCH[str(prepared)]
     return url.difference_update_query([*pool, _PREPARED]), cast("ServerOptions", options)
+
+
+def with_replica(url: URL) -> tuple[URL, URL | None]:
+    """A URL without its option `replica`, and the URL of the replica, if there is one."""
+    value = url.query.get(_REPLICA)
+    if value is None:
+        return url, None
+    replica = parse_url(value) if isinstance(value, str) and is_url(value) else None
+    if not isinstance(replica, URL) or replica.query.keys() & {*_POOL, _PREPARED, _REPLICA}:
+        raise InputError(
+            f"replica= of {url.set(query={}).render_as_string()!r} is not the URL of one PostgreSQL server "
+            "without options of the pool; write ?replica=postgresql%3A%2F%2Fuser%40host%2Fname"
+        )
+    return url.difference_update_query([_REPLICA]), replica
 
 
 def _number(name: str, value: object, minimum: int) -> int:
@@ -93,7 +111,7 @@ def parse_url(url: str | Path | None) -> URL | tuple[Path | None, str]:
         )
     if not is_url(url):
         return Path(url), "NORMAL"
-    masked = _PASSWORD.sub(r"\1:***@", url)
+    masked = _REPLICA_VALUE.sub("***", _PASSWORD.sub(r"\1:***@", url))
     if "://" not in url:
         raise InputError(
             f"{masked!r} is not a database URL; write {_FORMS}, or pass a file of this name as a pathlib.Path"
@@ -130,7 +148,9 @@ def without_password(database: str | Path) -> str:
         ('postgresql://ada:***@host/chats', 'memory.db')
     """
     location = parse_url(database)
-    return location.render_as_string() if isinstance(location, URL) else str(location[0] or database)
+    if not isinstance(location, URL):
+        return str(location[0] or database)
+    return _REPLICA_VALUE.sub("***", location.render_as_string())
 
 
 def quoted(database: str | Path) -> str:
