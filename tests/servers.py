@@ -122,7 +122,19 @@ class PostgresServer:
             self._call("initdb", "-U", "postgres", "-A", "trust", "--no-sync", "-D", self._data)
         else:
             source = f"postgresql://postgres@127.0.0.1:{follows.port}?application_name=replica"
-            self._call("pg_basebackup", "-R", "-X", "stream", "--no-sync", "-d", source, "-D", self._data)
+            self._call(
+                "pg_basebackup",
+                "-c",
+                "fast",
+                "-R",
+                "-X",
+                "stream",
+                "--no-sync",
+                "-d",
+                source,
+                "-D",
+                self._data,
+            )
         self.start()
 
     @property
