@@ -161,6 +161,16 @@ def test_a_database_in_an_archive_is_read(system: MemorySystem, tmp_path: Path) 
     assert system.import_file(path).format == "llm"
 
 
+def test_an_archive_writes_no_file_by_the_names_in_it(system: MemorySystem, tmp_path: Path) -> None:
+    path = tmp_path / "inner" / "export.zip"
+    path.parent.mkdir()
+    with zipfile.ZipFile(path, "w") as written:
+        written.writestr("../outside/conversations.json", json.dumps([claude("Hi")]))
+    assert system.import_file(path).new_conversations == 1
+    names = {str(file.relative_to(tmp_path)) for file in tmp_path.rglob("*")}
+    assert {name for name in names if not name.startswith("memory.db")} == {"inner", "inner/export.zip"}
+
+
 DAMAGED = {
     "is encrypted": (6, 8, 1),
     "compression method is not supported": (8, 10, 99),
