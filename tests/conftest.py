@@ -126,10 +126,21 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if config.option.markexpr == "core" and is_other else None
 
 
+BACKGROUND = ("threadmem", "async")
+"""The checkpointer, and the durability of checkpoints, that tests of both run on PostgreSQL."""
+
+
 def _is_repeated(item: pytest.Item) -> bool:
-    """Whether a test makes the sync calls on PostgreSQL that its async form makes in a thread."""
+    """Whether a test repeats on PostgreSQL what does not depend on it.
+
+    These are sync calls, which the async form of the test makes in a thread, and checkpointers and durations
+    of checkpoints other than `ThreadMemSaver` in the background.
+    """
     params = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
-    return params.get("url") == "postgresql" and "sync" in (params.get("verbs"), params.get("invoke"))
+    if params.get("url") != "postgresql":
+        return False
+    modes = [params.get(name) for name in ("verbs", "invoke", "call", "ask", "make", "loop", "mode")]
+    return "sync" in modes or params.get("keeping", BACKGROUND) != BACKGROUND
 
 
 @pytest.hookimpl(tryfirst=True)
