@@ -43,7 +43,7 @@ def test_on_files_nothing_is_lost_half_written_or_raw() -> None:
     assert code == 0, output
     assert set(counts) == set(LOOPS)
     assert counts["kills"]["kills"] > 0
-    assert counts["kills"]["acknowledged"] > 0
+    assert sum(each["acknowledged"] for each in counts.values()) > 0
 
 
 @pytest.mark.postgres
