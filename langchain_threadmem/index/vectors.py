@@ -43,25 +43,14 @@ _of_trees = tree.join(segment, segment.c.tree == tree.c.id).join(embedding, node
 _of_nodes = _of_trees.join(node, node.c.key == embedding.c.key)
 _OF_MODEL = (tree.c.owner == bindparam("owner"), embedding.c.model == bindparam("model"))
 _PUT = insert_of(embedding, replace=True)
-_OF_TREE = Statement(
-    node_keys.after(
-        select(node.c.key, node.c.seq, embedding.c.vector)
-        .join(embedding, embedding.c.key == node.c.key)
-        .where(embedding.c.model == bindparam("model")),
-        _TREE,
-        _SEQ,
-    ).limit(bindparam("most")),
-    *("tree", "seq", "model", "most"),
+_of_model = (
+    select(node.c.key, node.c.seq, embedding.c.vector)
+    .join(embedding, embedding.c.key == node.c.key)
+    .where(embedding.c.model == bindparam("model"))
 )
-_BEFORE = Statement(
-    node_keys.before(
-        select(node.c.key, node.c.seq, embedding.c.vector)
-        .join(embedding, embedding.c.key == node.c.key)
-        .where(embedding.c.model == bindparam("model")),
-        _TREE,
-        _SEQ,
-    ).limit(bindparam("most")),
-    *("tree", "seq", "model", "most"),
+_OF_TREE, _BEFORE = (
+    Statement(part(_of_model, _TREE, _SEQ).limit(bindparam("most")), "tree", "seq", "model", "most")
+    for part in (node_keys.after, node_keys.before)
 )
 _OF_OWNER = Statement(
     select(node.c.key, node.c.seq, embedding.c.vector)

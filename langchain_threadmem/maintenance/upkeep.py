@@ -25,7 +25,13 @@ RenewedValue = Callable[[str, bytes], tuple[str, bytes]]
 
 
 class Upkeep:
-    """The removal and the checks of the rows of a capability; each method does nothing by default."""
+    """The removal and the checks of the rows of a capability; each method does nothing by default.
+
+    Attributes:
+        subject: The rows, as the subject of a problem of all of them.
+    """
+
+    subject = "the rows of a capability"
 
     def redact(self, conn: Conn, tree: int, texts: Collection[str]) -> None:
         """Remove the texts of deleted messages from the rows of a conversation.

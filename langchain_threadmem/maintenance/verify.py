@@ -111,11 +111,11 @@ def _verify(owner: str, only_tree: int | None) -> Flow[Verification]:
         result, node_count = (yield from attempt(subject, partial(_check, owner=owner, name=name))) or ([], 0)
         problems += [f"{subject}: {problem}" for problem in result]
         total += node_count
-    for one in upkeep.registered():
-        subjects = (yield from attempt("the checkpoints", partial(one.subjects, owner=owner))) or []
+    for capability in upkeep.registered():
+        subjects = (yield from attempt(capability.subject, partial(capability.subjects, owner=owner))) or []
         for tree, subject in subjects:
             if only_tree in (None, tree):
-                result = (yield from attempt(subject, partial(one.problems, tree=tree))) or []
+                result = (yield from attempt(subject, partial(capability.problems, tree=tree))) or []
                 problems += [f"{subject}: {problem}" for problem in result]
     if only_tree is None:
         problems += (yield from attempt("the summaries", lambda conn: integrity.dangling(conn, owner))) or []

@@ -278,8 +278,8 @@ class TokenWindow(LimitedWindow):
         max_tokens: The maximum number of tokens, or a function from the conversation's id to that number,
             which is called at each use.
         token_counter: Counts the tokens of a list of messages: a language model, or a function, which may add
-            an overhead for each request but must not return less for more messages. By default the
-            approximation of LangChain, in which encoded data counts as an image.
+            an overhead for each request but must not return less for more messages. By default
+            `messages.tokens.count_tokens`: a measured table, in which encoded data counts as an image.
         keep_system_first: Whether to put the system message before all other messages.
         count_system: Whether the system message counts. It is always shown, even if it is larger than the
             window.

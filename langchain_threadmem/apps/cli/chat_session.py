@@ -8,7 +8,6 @@ from typing import Any, TextIO
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessageChunk, BaseMessage, HumanMessage
-from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.outputs import ChatResult
 from rich.console import Console
 from rich.text import Text
@@ -21,6 +20,7 @@ from langchain_threadmem.long_term.lists.verbs import title_of_conversation
 from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.display import content_of, label_of, preview_of
 from langchain_threadmem.messages.text import one_line, plural, visible
+from langchain_threadmem.messages.tokens import count_tokens
 from langchain_threadmem.recall.quoting import Recalled
 
 WIDTH = 100
@@ -149,7 +149,7 @@ class Session:
             self._note(f"  → {answer['text']}")
 
     def _prompt(self, messages: Sequence[BaseMessage]) -> None:
-        tokens = count_tokens_approximately(messages)
+        tokens = count_tokens(messages)
         self._console.print(
             Text(f"\nThe prompt: {plural(len(messages), 'message')}, about {tokens:,} tokens", style="bold")
         )

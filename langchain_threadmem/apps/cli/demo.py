@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from langchain_core.messages import BaseMessage
-from langchain_core.messages.utils import count_tokens_approximately
 from rich.console import Console, RenderableType
 from rich.text import Text
 
@@ -28,6 +27,7 @@ from langchain_threadmem.index.language import words
 from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.messages.text import plural
+from langchain_threadmem.messages.tokens import count_tokens
 from langchain_threadmem.selection.coverage import quoted_ids
 from langchain_threadmem.selection.selectors import SemanticNodeSelector
 from langchain_threadmem.summaries.text_rank import STOP_WORDS
@@ -139,12 +139,12 @@ def play(memory: ChatMemory, turns: Sequence[Turn], progress: Progress, topics: 
     last_of_topic: dict[str, str | None] = {}
     for done, ((first, *answers), topic) in enumerate(zip(turns, chain(topics, repeat("")), strict=False), 1):
         last = memory.append([first])
-        history += count_tokens_approximately([first])
+        history += count_tokens([first])
         said.append(first)
         if first.type == "human":
             whole.count("", said)
             view = memory.messages
-            shown += count_tokens_approximately(view)
+            shown += count_tokens(view)
             total += history
             if topic in last_of_topic:
                 followed += 1
@@ -152,7 +152,7 @@ def play(memory: ChatMemory, turns: Sequence[Turn], progress: Progress, topics: 
         if answers:
             last = memory.append(answers)
             said += answers
-            history += count_tokens_approximately(answers)
+            history += count_tokens(answers)
         if topic:
             last_of_topic[topic] = last[-1].message.id
         progress(done, len(turns))

@@ -73,7 +73,7 @@ class Reader:
         answers = iter(conn.each(*queries))
         for number, (usable, missing) in cached.items():
             version = next(answers)
-            rows = nodes.opened_messages(conn, islice(answers, len(nodes.messages_queries(missing))))
+            rows = nodes.opened_messages(conn, islice(answers, 1 if missing else 0))
             if usable is not None and [usable.version] != version:
                 rows = nodes.opened_messages(conn, conn.each(*nodes.messages_queries(segments[number])))
             elif usable is not None:

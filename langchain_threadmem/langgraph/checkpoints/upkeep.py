@@ -15,6 +15,8 @@ from langchain_threadmem.storage.statements import Conn
 
 
 class _Checkpoints(Upkeep):
+    subject = "the checkpoints"
+
     def redact(self, conn: Conn, tree: int, texts: Collection[str]) -> None:
         """Remove the texts of deleted messages from the values of checkpoints."""
         redact(conn, tree, texts)

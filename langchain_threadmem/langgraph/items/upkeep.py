@@ -8,6 +8,8 @@ from langchain_threadmem.storage.statements import Conn
 
 
 class _Items(Upkeep):
+    subject = "the items of the store"
+
     def prune(self, conn: Conn, owner: str) -> dict[str, int]:
         """Remove the empty namespaces of an owner."""
         return {"namespace": queries.prune_all(conn, owner)}
