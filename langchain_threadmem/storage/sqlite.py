@@ -194,7 +194,7 @@ class SqliteDatabase(Threaded, forking.Forkable):
                 return connection
             # A commit writes whole pages, so pages are small. Only for new files, and set before WAL.
             connection.execute("PRAGMA page_size=2048")
-            connection.execute("PRAGMA journal_mode=WAL")
+            _use_wal(connection)
             connection.execute(f"PRAGMA wal_autocheckpoint={_PAGES_TO_CHECKPOINT[self._synchronous]}")
             connection.execute(f"PRAGMA synchronous={self._synchronous}")
         except _UNREADABLE as error:
@@ -399,6 +399,24 @@ def _read_only_mode(path: Path) -> str:
     if not (is_used and log.stat().st_size) and shutil.disk_usage(log.parent).free < SHARED_BYTES:
         return "ro&immutable=1"
     return "ro" if is_used else "rw"
+
+
+def _use_wal(connection: sqlite3.Connection) -> None:
+    """Set the mode WAL of a file.
+
+    Waits for other connections, as when several processes open one new file. SQLite itself waits for the mode
+    only while it cannot read the file (https://sqlite.org/c3ref/busy_handler.html).
+    """
+    limit = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > limit:
+                raise
+            time.sleep(0.005)
+        else:
+            return
 
 
 def translated(error: Exception, name: str, *, read_only: bool = False) -> PersistenceError:

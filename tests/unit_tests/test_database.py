@@ -9,6 +9,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -264,6 +265,28 @@ def test_a_lock_held_by_another_is_named(tmp_path: Path, monkeypatch: pytest.Mon
         other.close()
         memory.append("q", "a")
         assert len(memory.history) == 4
+
+
+@pytest.mark.parametrize("begin", ["BEGIN IMMEDIATE", "BEGIN EXCLUSIVE"])
+def test_a_new_file_that_another_process_creates_is_waited_for(tmp_path: Path, begin: str) -> None:
+    path = tmp_path / "memory.db"
+    other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    other.execute(begin)
+    release = threading.Timer(0.2, other.execute, ["COMMIT"])
+    release.start()
+    with MemorySystem(path, embeddings=False) as system:
+        system.conversation("c").append("q", "a")
+        assert len(system.conversation("c").history) == 2
+    release.join()
+    other.close()
+
+
+def test_a_new_file_that_stays_locked_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite, "BUSY_SECONDS", 0.05)
+    with closing(sqlite3.connect(tmp_path / "memory.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StorageBusyError, match=r"another process kept .*memory\.db.*try again"):
+            MemorySystem(tmp_path / "memory.db", embeddings=False)
 
 
 def test_a_directory_is_no_database(tmp_path: Path) -> None:
