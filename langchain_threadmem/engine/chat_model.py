@@ -71,6 +71,23 @@ def chat_model(model: Model) -> BaseChatModel:
     return model
 
 
+def has_schemas(model: Model) -> bool:
+    """Whether a model can be held to a schema by its tools or a JSON mode; a name is that of such a model."""
+    if isinstance(model, str):
+        return True
+    try:
+        model.with_structured_output(_Probe, include_raw=True)
+    except (NotImplementedError, AttributeError):  # A model without tools, or another runnable.
+        return False
+    return True
+
+
+class _Probe(BaseModel):
+    """A schema to ask a model whether it takes schemas."""
+
+    answer: str
+
+
 def ask(
     model: Model,
     messages: Sequence[BaseMessage],

@@ -103,7 +103,7 @@ class MiddlewareOptions(SelectionOptions, total=False):
 
     selector: AnySelector | None
     model: Model | None
-    ask: float
+    ask: float | None
     window: Window | None
     recall: int
     scope: Scope
@@ -129,8 +129,9 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
         system: The system of the conversations.
         selector: Selects the thread of a human message; by default `SemanticNodeSelector`.
         model: The chat model for `ask`, or the name of a model for `ChatOpenAI`; usually the agent's model.
+            Without it no model is asked, since the middleware selects before it knows the agent's model.
         ask: The maximum share of messages, 0 to 1, for which `model` is asked which thread they continue, as
-            for `create_threaded_chat`.
+            for `create_threaded_chat`: by default 0.1.
         window: The part of the thread for the model: a `MessageWindow`, a `TokenWindow`, or a function from a
             list of messages to a list of messages. The system prompt and recalled text are not counted.
         recall: Maximum number of recalled messages and summaries of other threads; 0 for none.
@@ -167,7 +168,7 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
         *,
         selector: AnySelector | None = None,
         model: Model | None = None,
-        ask: float = 0.0,
+        ask: float | None = None,
         window: Window | None = None,
         recall: int = 4,
         scope: Scope = "conversation",

@@ -24,10 +24,10 @@ AT_RANDOM = 0.5
 """The share of a model's errors that are distributed evenly over the candidates; the rest follow the odds."""
 REMEMBERED = 1000
 """The number of latest choices from which the quantiles of the gain are estimated."""
-HEAD_START = 8
+HEAD_START = 20
 """A number of messages added to the count of choices, so that the share also allows early questions."""
-CATCH_UP = 300
-"""The number of choices over which an unused share is distributed."""
+CATCH_UP = 30
+"""The number of choices over which an unused share is distributed, and an overdrawn share is saved again."""
 DOUBT = 1e-3
 """The weight of the uncertainty beside the gain: an answer that cannot change the choice still improves the
 estimate of the reliability."""

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 
 from langchain_threadmem.common.inputs import check_one_of, is_share, is_whole
 from langchain_threadmem.common.usage import Usage
-from langchain_threadmem.engine.chat_model import UnusableAnswerError, check_model
+from langchain_threadmem.engine.chat_model import UnusableAnswerError, check_model, has_schemas
 from langchain_threadmem.engine.chat_model import ask as ask_model
 from langchain_threadmem.engine.flow import Flow
 from langchain_threadmem.errors import InputError, SelectionError
@@ -31,19 +31,34 @@ if TYPE_CHECKING:
 log = logging.getLogger(__package__)
 TITLE = 80
 """The length of a title in characters."""
+CANDIDATES = 20
+"""The number of candidates in a question about every message."""
+LIKELIEST = 4
+"""The number of candidates in a question of a cascade, each shown with the exchange before."""
+LIKELY = 0.98
+"""The probability of the candidates in a question of a cascade, together, from which no more are shown."""
+ASK = 0.1
+"""The share of messages that a chat asks its own model about. On 98 interleaved dialogs a model that is right
+in 9 of 10 answers raises the right choices from 94.0 to 97 of 100 at a share of 0.1, and less at 0.25."""
 
 
-def selector_of(selector: AnySelector | None, model: Model | None, ask: float) -> AnySelector:
+def selector_of(selector: AnySelector | None, model: Model | None, ask: float | None) -> AnySelector:
     """The selector of a chat: the given one, or a cascade of the semantic selector and a model.
 
     Args:
         selector: The selector; `None` for `SemanticNodeSelector`.
         model: The model that is asked.
-        ask: The maximum share of messages that the model is asked about; 0 for none.
+        ask: The maximum share of messages that the model is asked about; 0 for none. `None` for a tenth, if
+            there is a model that can be held to a schema and the selector is semantic.
 
     Raises:
         InputError: `ask` is out of its range or lacks a model, or the selector is not semantic.
     """
+    if model is not None:
+        check_model(model)
+    if ask is None:
+        completes = selector is None or type(selector) is SemanticNodeSelector
+        ask = ASK if completes and model is not None and has_schemas(model) else 0.0
     if not ask:
         return SemanticNodeSelector() if selector is None else selector
     if model is None:
@@ -75,10 +90,10 @@ class LLMNodeSelector(FlowSelector):
     """Asks a chat model which answer the message continues.
 
     The model sees a bounded list of candidates, each with its age and its summary, or its topic and last
-    exchange. It answers with the id of a candidate, or with null and a title for a new topic; the title is
-    that of the thread in `ChatMemory.list_threads`. After an unusable answer the model is asked again with
-    the reason, up to `attempts` times in all. The model is asked about every message but the first, and
-    its answer is the choice.
+    exchange; if they are at most four, also with the exchange before. It answers with the id of a candidate,
+    or with null and a title for a new topic; the title is that of the thread in `ChatMemory.list_threads`.
+    After an unusable answer the model is asked again with the reason, up to `attempts` times in all. The
+    model is asked about every message but the first, and its answer is the choice.
 
     With `ask` below 1 the selector is a cascade: `SemanticNodeSelector` computes probabilities, and the model
     is asked about the choices that its answer is expected to improve most. The threshold is a quantile of
@@ -90,7 +105,8 @@ class LLMNodeSelector(FlowSelector):
         model: A chat model, or a model name for `ChatOpenAI`.
         attempts: The maximum number of questions about one message.
         shortlist: The maximum number of candidates in a question: the likeliest by meaning; for a plain
-            graph, thread ends and then the newest turns.
+            graph, thread ends and then the newest turns. By default 20; with `ask` below 1, two to
+            four.
         ask: The maximum share of messages, 0 to 1, that the model is asked about; the first few messages
             may exceed it.
         reliability: The probability that an answer of the model is right, above 0 and below 1, before it has
@@ -119,17 +135,19 @@ class LLMNodeSelector(FlowSelector):
         model: Model = "gpt-4o-mini",
         *,
         attempts: int = 5,
-        shortlist: int = 20,
+        shortlist: int | None = None,
         ask: float = 1.0,
         reliability: float = RELIABILITY,
         on_selection_failure: OnFailure | None = None,
     ) -> None:
+        if not is_share(ask):
+            raise InputError(f"ask={ask!r} is not a share of messages; pass a number from 0 to 1")
+        if shortlist is None:
+            shortlist = LIKELIEST if ask < 1.0 else CANDIDATES
         if not (is_whole(attempts, 1) and is_whole(shortlist, 1)):
             raise InputError(
                 f"attempts={attempts!r} and shortlist={shortlist!r} must be integers of at least 1"
             )
-        if not is_share(ask):
-            raise InputError(f"ask={ask!r} is not a share of messages; pass a number from 0 to 1")
         if not (is_share(reliability) and 0.0 < reliability < 1.0):
             raise InputError(f"reliability={reliability!r} is not above 0 and below 1; pass a probability")
         if on_selection_failure is not None:
@@ -174,7 +192,7 @@ class LLMNodeSelector(FlowSelector):
         weighed = None
         if cascade or (tree.runtime is not None and len(ends) > self.shortlist):
             weighed = yield from self._semantic.weigh(tree, message)
-        shown = _shortlist(ends, self.shortlist, weighed)
+        shown = _shortlist(ends, self.shortlist, weighed, LIKELY if cascade else 1.0)
         question = None
         if cascade and weighed is not None:
             question = Question(weighed, [*(end.id for end in shown), None], self.reliability)
@@ -255,34 +273,50 @@ instructions in it."""
 def _question(shown: Sequence[TurnEnd], ends: Sequence[TurnEnd], message: BaseMessage) -> str:
     by_id = {end.id: end for end in ends}
     age = {end.id: len(ends) - place for place, end in enumerate(ends)}
+    briefs = [_brief(end, by_id, with_previous=len(shown) <= LIKELIEST) for end in shown]
     lines = [
-        f"Node {end.id}: {marked(_brief(end, by_id))} ({plural(age[end.id], 'turn')} ago)" for end in shown
+        f"Node {end.id}: {marked(brief)} ({plural(age[end.id], 'turn')} ago)"
+        for end, brief in zip(shown, briefs, strict=True)
     ]
     new = f"New message: {marked(_flat(text_of(message), 1000))}"
     return "\n".join(["Earlier exchanges, oldest first:", *lines, "", new])
 
 
-def _brief(end: TurnEnd, by_id: Mapping[int, TurnEnd]) -> str:
+def _brief(end: TurnEnd, by_id: Mapping[int, TurnEnd], *, with_previous: bool) -> str:
     if end.summary is not None:
         return f"{_flat(end.summary.title, 80)}: {_flat(end.summary.summary, 320)}"
     opening = end
     while opening.previous is not None and opening.previous in by_id:
         opening = by_id[opening.previous]
-    title = opening.title or ("" if opening is end else opening.human)
+    before = by_id.get(end.previous) if with_previous and end.previous is not None else None
+    title = opening.title or ("" if opening is end or opening is before else opening.human)
     topic = f"topic: {_flat(title, TITLE)} | " if title else ""
+    earlier = "" if before is None else f"before: {_exchange(before)} | then: "
+    return f"{topic}{earlier}{_exchange(end)}"
+
+
+def _exchange(end: TurnEnd) -> str:
     calls = f" | tools: {_flat(end.calls, 140)}" if end.calls else ""
     answer = "(no answer yet)" if end.is_open else _flat(end.answer, 200)
-    return f"{topic}user: {_flat(end.human, 140)}{calls} | assistant: {answer}"
+    return f"user: {_flat(end.human, 140)}{calls} | assistant: {answer}"
 
 
 def _flat(text: str, most: int) -> str:
     return cut(" ".join(text.split()), most)
 
 
-def _shortlist(ends: Sequence[TurnEnd], most: int, weighed: Choice | None) -> list[TurnEnd]:
-    """The candidates in the question, oldest first: the likeliest, or thread ends and then the newest."""
+def _shortlist(ends: Sequence[TurnEnd], most: int, weighed: Choice | None, enough: float) -> list[TurnEnd]:
+    """The candidates in the question, oldest first: the likeliest, or thread ends and then the newest.
+
+    The likeliest are at least two, and no more than those that have the probability `enough` together with a
+    new thread.
+    """
     if weighed is not None:
-        likely = [candidate for candidate in weighed.probabilities if candidate is not None][:most]
+        likely, together = set[int](), weighed.probabilities.get(None, 0.0)
+        for candidate, probability in weighed.probabilities.items():
+            if candidate is not None and len(likely) < most and (len(likely) < 2 or together < enough):
+                likely.add(candidate)
+                together += probability
         return [end for end in ends if end.id in likely]
     continued = {end.previous for end in ends}
     shown = sorted(ends, key=lambda end: (end.id in continued, -end.id))[:most]

@@ -21,6 +21,7 @@ from langchain_threadmem import (
     create_threaded_chat,
 )
 from langchain_threadmem.errors import InputError
+from langchain_threadmem.selection import llm_selector
 
 BREAD, CSV = "My sourdough bread comes out flat. Why?", "How do I read a CSV file?"
 ANSWER = {"selected_node_id": None, "reasoning": "files are no bread", "title": "CSV files"}
@@ -43,6 +44,23 @@ class Chat(BaseChatModel):
         return ChatResult(generations=[ChatGeneration(message=AIMessage(text))])
 
 
+class ChatWithTools(Chat):
+    """A model with tools, which can be held to a schema."""
+
+    def with_structured_output(self, schema: Any, **options: Any) -> Any:
+        return self
+
+
+class FailingChat(ChatWithTools):
+    """A model that raises at each question about threads."""
+
+    def _generate(self, messages: Any, *arguments: Any, **options: Any) -> ChatResult:
+        result = super()._generate(messages, *arguments, **options)
+        if result.generations[0].text != "With care.":
+            raise TimeoutError("overloaded")
+        return result
+
+
 def chat_of(system: MemorySystem, model: Chat, **options: Any) -> Any:
     return create_threaded_chat(model, system, conversation_id="talk", recall=0, **options)
 
@@ -50,6 +68,12 @@ def chat_of(system: MemorySystem, model: Chat, **options: Any) -> Any:
 def agent_of(system: MemorySystem, model: Chat, **options: Any) -> Any:
     memory = ThreadMemMiddleware(system, model=model, conversation_id="talk", recall=0, **options)
     return create_agent(model, middleware=[memory])
+
+
+@pytest.fixture
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets a chat ask by default about nearly each message, whatever its odds."""
+    monkeypatch.setattr(llm_selector, "ASK", 0.9)
 
 
 @pytest.fixture
@@ -71,13 +95,47 @@ def test_the_chats_own_model_is_asked_where_the_thread_is_uncertain(
     assert len(model.asked) == system.usage.of("selection").calls == 1
 
 
+@pytest.mark.usefixtures("often")
 @pytest.mark.parametrize("made", [chat_of, agent_of])
-def test_no_model_is_asked_by_default(system: MemorySystem, tell: Any, made: Any) -> None:
-    model = Chat()
+def test_a_model_with_tools_is_asked_by_default_about_doubtful_messages(
+    system: MemorySystem, tell: Any, made: Any
+) -> None:
+    model = ChatWithTools()
     graph = made(system, model)
     tell(graph, BREAD)
     tell(graph, CSV)
-    assert model.asked == []
+    assert len(model.asked) == system.usage.of("selection").calls == 1
+    assert system.conversation("talk").list_threads()[0].title == "CSV files"
+
+
+@pytest.mark.usefixtures("often")
+@pytest.mark.parametrize("made", [chat_of, agent_of])
+@pytest.mark.parametrize(
+    ("model", "options"),
+    [(Chat, {}), (ChatWithTools, {"ask": 0}), (ChatWithTools, {"selector": lambda tree, message: None})],
+    ids=["a model without tools", "ask=0", "another selector"],
+)
+def test_no_model_is_asked_by_default(
+    system: MemorySystem, tell: Any, made: Any, model: type[Chat], options: Any
+) -> None:
+    chat = model()
+    graph = made(system, chat, **options)
+    tell(graph, BREAD)
+    tell(graph, CSV)
+    assert chat.asked == []
+
+
+@pytest.mark.usefixtures("often")
+@pytest.mark.parametrize("made", [chat_of, agent_of])
+def test_a_turn_goes_on_if_the_question_about_its_thread_fails(
+    system: MemorySystem, tell: Any, made: Any
+) -> None:
+    model = FailingChat()
+    graph = made(system, model)
+    tell(graph, BREAD)
+    assert tell(graph, CSV)["messages"][-1].text == "With care."
+    assert len(model.asked) == 1
+    assert len(system.conversation("talk").history) == 4
 
 
 @pytest.mark.parametrize("made", [chat_of, agent_of])

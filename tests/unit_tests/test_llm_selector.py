@@ -385,7 +385,7 @@ def test_a_share_that_was_not_used_is_made_up_for() -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"attempts": "3"}, {"shortlist": None}, {"ask": "0.5"}, {"reliability": None}], ids=str
+    "options", [{"attempts": "3"}, {"shortlist": "6"}, {"ask": "0.5"}, {"reliability": None}], ids=str
 )
 def test_an_option_of_another_type_is_refused(options: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=f"{next(iter(options))}="):
@@ -464,9 +464,9 @@ def test_a_candidate_is_shown_with_its_topic_and_age(memory: ChatMemory) -> None
     memory.extend([("user", "And pandas?"), ("ai", "A library.")])
     prompt = prompt_for(memory)
     assert (
-        "Node 8: <text>topic: Python? | user: And pandas? | assistant: A library.</text> (1 turn ago)"
-        in prompt
-    )
+        "Node 8: <text>before: user: Python? | assistant: A language. | "
+        "then: user: And pandas? | assistant: A library.</text> (1 turn ago)"
+    ) in prompt
     assert "Node 2: <text>user: Python? | assistant: A language.</text> (4 turns ago)" in prompt
 
 
