@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any, Generic, TypeVar, cast
 
 from langchain_threadmem.common import forking
+from langchain_threadmem.common.type_variables import K, V
 
-K = TypeVar("K", bound=Hashable)
-V = TypeVar("V")
 F = TypeVar("F", bound=Callable[..., Any])
 _text_caches: list[Callable[[], None]] = []
 

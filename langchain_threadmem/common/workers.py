@@ -13,13 +13,13 @@ import time
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 from weakref import WeakSet
 
 from langchain_threadmem.common import forking
+from langchain_threadmem.common.type_variables import T
 from langchain_threadmem.errors import ClosedError
 
-T = TypeVar("T")
 log = logging.getLogger(__package__)
 GRACE = 2.0
 """The time in seconds that `close` waits for the running piece of a job."""

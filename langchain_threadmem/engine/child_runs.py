@@ -7,14 +7,14 @@ calls read. So callback handlers and LangSmith show these calls below this run.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
+from langchain_threadmem.common.type_variables import T
 from langchain_threadmem.engine.flow import Call
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
 
-T = TypeVar("T")
 TAGS = ["threadmem", "nostream"]
 """Tags of all child runs. LangGraph's stream of messages leaves out runs with the tag "nostream"."""
 

@@ -51,8 +51,9 @@ import asyncio
 import struct
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, Protocol, TypeVar
 
+from langchain_threadmem.common.type_variables import P, T
 from langchain_threadmem.errors import DriverError, PersistenceError, ThreadMemError
 from langchain_threadmem.storage.group_commit import deliverable, guarded
 from langchain_threadmem.storage.statements import Conn
@@ -68,8 +69,6 @@ _OF_DAMAGE = (
     struct.error,
 )
 """The errors that values of the wrong type or range raise, of which a damaged row may be the cause."""
-T = TypeVar("T")
-P = ParamSpec("P")
 
 
 class Step(Generic[T]):

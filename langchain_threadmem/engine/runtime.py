@@ -17,6 +17,7 @@ from weakref import WeakSet, WeakValueDictionary
 from langchain_threadmem.common import forking
 from langchain_threadmem.common.cache import LruCache, forget_texts
 from langchain_threadmem.common.inputs import check_no_class
+from langchain_threadmem.common.type_variables import V
 from langchain_threadmem.common.usage import Usage
 from langchain_threadmem.common.workers import Gradual
 from langchain_threadmem.engine.embedder import Embedder
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
 
-V = TypeVar("V")
 C = TypeVar("C", bound="Component | SharedComponent")
 P = TypeVar("P", bound="_Lifecycle")
 S = TypeVar("S", bound="SharedComponent")

@@ -18,10 +18,11 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache, wraps
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import BaseMessage
 
+from langchain_threadmem.common.type_variables import P, T
 from langchain_threadmem.engine.flow import Flow
 from langchain_threadmem.messages.codec import text_of
 
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from opentelemetry.metrics import Histogram, MeterProvider
     from opentelemetry.trace import Tracer, TracerProvider
 
-P = ParamSpec("P")
-T = TypeVar("T")
 Value = str | int | float | bool | Callable[[], str]
 """The value of an attribute; message content is a function, which is called only if content is captured."""
 Attributes = Mapping[str, Value]

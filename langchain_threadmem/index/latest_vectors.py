@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from langchain_threadmem.common import forking
+from langchain_threadmem.common.arrays import Floats
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.engine.runtime import Runtime, TreeCache
 from langchain_threadmem.index import vectors as stored
@@ -33,7 +33,6 @@ MOST = 4352
 ROUGH_DIMENSIONS = 96
 """The number of dimensions of the rough vectors: among 4,096 messages the nearest 96 by them contain 99 of
 100 of the nearest six."""
-Floats = NDArray[np.float32]
 _ROOM = 1024
 
 

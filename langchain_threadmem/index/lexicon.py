@@ -17,9 +17,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from sqlalchemy import bindparam, select
 
+from langchain_threadmem.common.arrays import Keys
 from langchain_threadmem.index.units.queries import OWNED
 from langchain_threadmem.storage.schema import LEXICON, POSITION_BITS, segment, tree
 from langchain_threadmem.storage.statements import Conn, Statement, within
@@ -30,7 +30,6 @@ LONGEST_WORD = 500
 MOST_BYTES = 500_000
 """The maximum number of bytes of the words of a node; PostgreSQL allows 1 MB."""
 
-Keys = NDArray[np.int64]
 NO_KEYS: Keys = np.empty(0, np.int64)
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from langchain_threadmem.common import forking
+from langchain_threadmem.common.arrays import Keys
 from langchain_threadmem.engine.runtime import Component, Runtime
 from langchain_threadmem.index import queries as document_queries
 from langchain_threadmem.index import watermarks
@@ -22,7 +23,7 @@ from langchain_threadmem.index.catch_up_words import WORDS_AT_ONCE, new_document
 from langchain_threadmem.index.documents import Document, unpack
 from langchain_threadmem.index.embed import in_pieces
 from langchain_threadmem.index.indexes import Indexes
-from langchain_threadmem.index.lexicon import Keys, name_word
+from langchain_threadmem.index.lexicon import name_word
 from langchain_threadmem.index.queries import OwnedRecord
 from langchain_threadmem.index.watermarks import Watermark
 from langchain_threadmem.storage.statements import Conn

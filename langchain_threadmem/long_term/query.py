@@ -14,6 +14,7 @@ from typing import Any, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
+from langchain_threadmem.common.arrays import Vector
 from langchain_threadmem.common.filters.conditions import Condition, FieldFilter, Kind, parse
 from langchain_threadmem.common.inputs import is_number, is_whole
 from langchain_threadmem.engine import telemetry
@@ -34,7 +35,6 @@ from langchain_threadmem.long_term.sources import (
     Query,
     ShortTermSource,
     Sources,
-    Vector,
     long_term_source,
     said_by,
 )

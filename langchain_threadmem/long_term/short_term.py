@@ -11,9 +11,9 @@ precedes long-term memory. Without vectors, units are ranked by words, without t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from langchain_threadmem.common.cache import LruCache
 from langchain_threadmem.common.filters.conditions import Condition
 from langchain_threadmem.common.inputs import is_whole
+from langchain_threadmem.common.type_variables import K, V
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.index.documents import Document, Record
 from langchain_threadmem.index.vector_index import check_dimensions
@@ -29,9 +30,6 @@ from langchain_threadmem.recall.question import Question
 from langchain_threadmem.recall.results import Why
 from langchain_threadmem.recall.scoring import alone, parts_alone
 from langchain_threadmem.recall.search import Hit, Range
-
-K = TypeVar("K", bound=Hashable)
-V = TypeVar("V")
 
 
 @dataclass(slots=True)

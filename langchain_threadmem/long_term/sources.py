@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from langchain_threadmem.common.arrays import Vector
 from langchain_threadmem.common.filters.conditions import Condition
 from langchain_threadmem.engine.flow import Call, Flow, Sql
 from langchain_threadmem.engine.runtime import Component, Runtime
@@ -43,7 +43,6 @@ FEW = 2000
 CANDIDATES_PER_HIT = 8
 """The number of texts of an external collection that are read for each hit of a query with a filter."""
 NO_VECTOR = np.empty(0, np.float32)
-Vector = NDArray[np.float32]
 
 
 class Sources(Component):

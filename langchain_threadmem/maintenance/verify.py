@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeVar
 
+from langchain_threadmem.common.type_variables import T
 from langchain_threadmem.engine.flow import Flow, Sql, Steps, snapshot
 from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import (
@@ -30,8 +30,6 @@ from langchain_threadmem.tree.conversation import Conversation, tree_of
 from langchain_threadmem.tree.graph import circular
 from langchain_threadmem.tree.nodes import NodeRow
 from langchain_threadmem.tree.trees import NO_TREE
-
-T = TypeVar("T")
 
 ROWS_AT_ONCE = 20_000
 ROWS_TOGETHER = 1_000

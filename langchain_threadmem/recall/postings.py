@@ -9,12 +9,13 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from langchain_threadmem.common import forking
+from langchain_threadmem.common.type_variables import T
 from langchain_threadmem.index.documents import CODE, LEAD, Record, lines_of, unpack
 from langchain_threadmem.index.language import split
 from langchain_threadmem.recall.instructions.directives import marks
@@ -25,7 +26,6 @@ SESSION = 6 * 3600.0
 """The pause in seconds between two sessions. Messages of different sessions are not neighbours."""
 
 Floats = NDArray[np.float64]
-T = TypeVar("T")
 
 _ROW = np.dtype(
     [

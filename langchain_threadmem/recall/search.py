@@ -9,15 +9,14 @@ comes before the older one (`recall.versions`).
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol
 
 from langchain_threadmem.common.filters.conditions import Condition
+from langchain_threadmem.common.type_variables import K, T
 from langchain_threadmem.engine.flow import Flow
 from langchain_threadmem.recall.results import Why
 from langchain_threadmem.recall.versions import LOOKED_AHEAD, Said, Sought, newest_first
 
-K = TypeVar("K", bound=Hashable)
-T = TypeVar("T")
 Range = tuple[float | None, float | None]
 """The lowest and the highest cosine of a hit; `None` for no bound."""
 ANY: Range = (None, None)

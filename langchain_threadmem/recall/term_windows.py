@@ -13,11 +13,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from langchain_threadmem.common.arrays import Keys
 from langchain_threadmem.recall.postings import REACH, Floats
 from langchain_threadmem.recall.weights import PEOPLE
 from langchain_threadmem.storage.schema import POSITION_BITS
 
-Keys = NDArray[np.int64]
 FINE = 1 << 18
 """The sum of the integer weights of all terms of a question."""
 OWN = (REACH + 1) * PEOPLE["own"][1] / PEOPLE["window"][1]

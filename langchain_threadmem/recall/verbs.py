@@ -7,10 +7,11 @@ the database. `retrieve` returns messages in the order in which a model should r
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Literal, TypeVar
+from typing import Literal
 
 from langchain_core.messages import BaseMessage
 
+from langchain_threadmem.common.type_variables import T
 from langchain_threadmem.engine import telemetry
 from langchain_threadmem.engine.child_runs import call_as_run
 from langchain_threadmem.engine.flow import Flow, Sql, snapshot
@@ -39,7 +40,6 @@ from langchain_threadmem.tree.conversation import Conversation, found_tree_of, t
 from langchain_threadmem.tree.nodes import NodeRow
 from langchain_threadmem.tree.rows import nodes_of
 
-T = TypeVar("T")
 Order = Literal["chronological", "relevance"]
 Fallback = Literal["nothing", "recent"]
 ReadHits = Callable[[Pairs], Flow[list[T]]]

@@ -16,12 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterator, Sequence
 from itertools import pairwise
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
+from langchain_threadmem.common.type_variables import T
 from langchain_threadmem.index.language import Language
 from langchain_threadmem.recall.question import question_of
 
-T = TypeVar("T")
 LOOKED_AHEAD = 6
 """The number of hits below a statement among which newer statements of the same thing are found."""
 LONGEST = 400

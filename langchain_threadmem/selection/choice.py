@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from langchain_threadmem.common.arrays import Floats
 from langchain_threadmem.selection.features.detect_language import language_of
-from langchain_threadmem.selection.features.learned_words import Floats
 from langchain_threadmem.selection.features.structure import LEAST_CHANCE
 from langchain_threadmem.selection.features.table import Candidates, check_vectors, describe
 from langchain_threadmem.selection.features.words import MESSAGE_CUE_AT, MessageFeatures, Reader

@@ -22,11 +22,11 @@ from typing import Any
 import numpy as np
 
 from langchain_threadmem.common import forking
+from langchain_threadmem.common.arrays import Floats
 from langchain_threadmem.common.ranges import ENDLESS
 from langchain_threadmem.messages.text import one_line
 from langchain_threadmem.selection.choice import FIRST, Choice
 from langchain_threadmem.selection.features.cues import MESSAGE_CUES
-from langchain_threadmem.selection.features.learned_words import Floats
 from langchain_threadmem.selection.features.structure import Table
 from langchain_threadmem.selection.features.words import Reader
 from langchain_threadmem.selection.model import Networks, networks_in, read_arrays, reader, score, softmax

@@ -18,7 +18,7 @@ from functools import partial
 
 import numpy as np
 
-from langchain_threadmem.selection.features.learned_words import Floats
+from langchain_threadmem.common.arrays import Floats
 from langchain_threadmem.selection.features.similarity import Compatibility
 from langchain_threadmem.selection.features.structure import LEAST_CHANCE, Table
 from langchain_threadmem.selection.features.table import describe

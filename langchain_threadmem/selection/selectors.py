@@ -16,6 +16,7 @@ import numpy as np
 from langchain_core.messages import BaseMessage
 
 from langchain_threadmem.common import forking
+from langchain_threadmem.common.arrays import Floats
 from langchain_threadmem.engine.bare_texts import BareTexts
 from langchain_threadmem.engine.child_runs import call_as_run
 from langchain_threadmem.engine.embedder import Embedder
@@ -40,7 +41,6 @@ from langchain_threadmem.selection.features.bare_turns import (
     read_texts,
     text_by,
 )
-from langchain_threadmem.selection.features.learned_words import Floats
 from langchain_threadmem.selection.features.words import Reader
 from langchain_threadmem.selection.group_chat import WINDOW as GROUP_WINDOW
 from langchain_threadmem.selection.group_chat import choose_in_group

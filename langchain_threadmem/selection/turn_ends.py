@@ -12,12 +12,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from datetime import datetime
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from langchain_core.messages import ToolMessage
 
 from langchain_threadmem.common import forking
 from langchain_threadmem.common.ranges import ENDLESS, Range, within
+from langchain_threadmem.common.type_variables import T
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.messages.roles import is_answer
 from langchain_threadmem.messages.tool_pairs import call_ids, calls_tools, text_of_calls, with_calls
@@ -25,7 +26,6 @@ from langchain_threadmem.storage.schema import State
 from langchain_threadmem.tree.graph import parents_first
 from langchain_threadmem.tree.node import EPOCH, Chances, ConversationNode, MessageSummary, Placement
 
-T = TypeVar("T")
 NEWEST_NODES = 256
 """The number of newest nodes with which an index begins, and whose speakers make a group chat."""
 

@@ -25,9 +25,10 @@ from itertools import groupby, islice
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
+from langchain_threadmem.common.type_variables import T
 from langchain_threadmem.errors import ClosedError, DriverError, PersistenceError, StorageBusyError
 from langchain_threadmem.storage.statements import Conn
-from langchain_threadmem.storage.transaction import T, Transaction
+from langchain_threadmem.storage.transaction import Transaction
 
 Write = Transaction[Any]
 MAX_BATCH = 512

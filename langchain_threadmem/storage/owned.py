@@ -8,12 +8,13 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Generic
 
+from langchain_threadmem.common.type_variables import T
 from langchain_threadmem.storage import encryption_keys
 from langchain_threadmem.storage.encryption import Plain, Seal
 from langchain_threadmem.storage.group_commit import run_all
 from langchain_threadmem.storage.row_security import set_owner
 from langchain_threadmem.storage.statements import Conn
-from langchain_threadmem.storage.transaction import Database, T, Transaction
+from langchain_threadmem.storage.transaction import Database, Transaction
 
 
 class OwnedDatabase:

@@ -27,12 +27,13 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.pool import Pool, PoolProxiedConnection, QueuePool
 
 from langchain_threadmem.common import forking
+from langchain_threadmem.common.type_variables import T
 from langchain_threadmem.errors import InputError, PersistenceError, StorageBusyError
 from langchain_threadmem.storage import schema
 from langchain_threadmem.storage.migrations import check, is_newest, migrate
 from langchain_threadmem.storage.statements import Conn, Query, refused
 from langchain_threadmem.storage.threaded import Threaded
-from langchain_threadmem.storage.transaction import T, Transaction, not_nested
+from langchain_threadmem.storage.transaction import Transaction, not_nested
 
 if TYPE_CHECKING:
     import psycopg

@@ -16,10 +16,11 @@ from typing import Any, TypedDict, Unpack, cast
 from sqlalchemy.engine import URL
 
 from langchain_threadmem.common import forking
+from langchain_threadmem.common.type_variables import T
 from langchain_threadmem.errors import PersistenceError, ThreadMemError
 from langchain_threadmem.storage.postgres import READ, PostgresDatabase
 from langchain_threadmem.storage.statements import Conn, Statement
-from langchain_threadmem.storage.transaction import T, Transaction
+from langchain_threadmem.storage.transaction import Transaction
 
 log = logging.getLogger(__package__)
 RETRY_SECONDS = 10.0

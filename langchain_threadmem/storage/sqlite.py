@@ -16,12 +16,13 @@ from typing import Any
 from uuid import uuid4
 
 from langchain_threadmem.common import forking
+from langchain_threadmem.common.type_variables import T
 from langchain_threadmem.errors import InputError, LostDatabaseError, PersistenceError, StorageBusyError
 from langchain_threadmem.storage import checksums
 from langchain_threadmem.storage.migrations import check, migrate
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.storage.threaded import Threaded
-from langchain_threadmem.storage.transaction import T, Transaction, inside_transaction, not_nested
+from langchain_threadmem.storage.transaction import Transaction, inside_transaction, not_nested
 
 BUSY_SECONDS = 60.0
 _RESTORE = "nothing was written; restore the file, or close this memory and open it again"

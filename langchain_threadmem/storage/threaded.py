@@ -9,9 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from langchain_threadmem.common import forking
+from langchain_threadmem.common.type_variables import T
 from langchain_threadmem.errors import ClosedError
 from langchain_threadmem.storage.group_commit import GroupWriter, guarded, run_all
-from langchain_threadmem.storage.transaction import T, Transaction
+from langchain_threadmem.storage.transaction import Transaction
 
 READER_THREADS = 4
 

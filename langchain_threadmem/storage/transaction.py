@@ -20,13 +20,12 @@ from collections.abc import Callable, Coroutine
 from contextvars import ContextVar
 from functools import wraps
 from pathlib import Path
-from typing import Any, ParamSpec, Protocol, TypeVar
+from typing import Any, Protocol
 
+from langchain_threadmem.common.type_variables import P, T
 from langchain_threadmem.errors import DriverError
 from langchain_threadmem.storage.statements import Conn
 
-P = ParamSpec("P")
-T = TypeVar("T")
 Transaction = Callable[[Conn], T]
 """A function of an open transaction."""
 inside_transaction: ContextVar[bool] = ContextVar("threadmem_inside_transaction", default=False)

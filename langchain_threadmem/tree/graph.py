@@ -6,10 +6,11 @@ The argument `nodes` is all nodes of a conversation, in any order and of any sta
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
+from langchain_threadmem.common.type_variables import K
 from langchain_threadmem.errors import InputError, InvalidGraphStateError, NodeNotFoundError
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.tree.node import ConversationNode
@@ -17,8 +18,7 @@ from langchain_threadmem.tree.node import ConversationNode
 if TYPE_CHECKING:
     import networkx
 
-K = TypeVar("K", int, str)
-H = TypeVar("H", bound=Hashable)
+IdT = TypeVar("IdT", int, str)
 
 
 def to_graph(nodes: Sequence[ConversationNode]) -> networkx.DiGraph[int]:
@@ -268,7 +268,7 @@ def nearest_remaining(
     return node
 
 
-def parents_first(parents: Mapping[H, H | None]) -> list[H]:
+def parents_first(parents: Mapping[K, K | None]) -> list[K]:
     """Nodes in the order of `parents`, except that parents precede their children.
 
     Args:
@@ -278,10 +278,10 @@ def parents_first(parents: Mapping[H, H | None]) -> list[H]:
         >>> parents_first({1: None, 2: 4, 3: 2, 4: 1})
         [1, 4, 2, 3]
     """
-    order: dict[H, None] = {}
+    order: dict[K, None] = {}
     for node in parents:
-        chain: list[H] = []
-        above: H | None = node
+        chain: list[K] = []
+        above: K | None = node
         while above is not None and above in parents and above not in order and len(chain) <= len(parents):
             chain.append(above)
             above = parents[above]
@@ -289,14 +289,14 @@ def parents_first(parents: Mapping[H, H | None]) -> list[H]:
     return list(order)
 
 
-def circular(parents: Mapping[K, K | None]) -> list[K]:
+def circular(parents: Mapping[IdT, IdT | None]) -> list[IdT]:
     """The nodes in a circle or below a circle.
 
     Example:
         >>> circular({1: None, 2: 1, 3: 4, 4: 3})
         [3, 4]
     """
-    reached: set[K | None] = {None}
+    reached: set[IdT | None] = {None}
     unreached = []
     for node in parents_first(parents):
         if parents[node] in reached or parents[node] not in parents:

@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
+from langchain_threadmem.formats.exporters.formats import Nodes
 from langchain_threadmem.formats.exporters.layout import Layout, line_of
 from langchain_threadmem.long_term.lists.verbs import ConversationInfo, ThreadInfo
 from langchain_threadmem.maintenance.statistics.verbs import Statistics
@@ -26,8 +27,6 @@ from langchain_threadmem.selection.moves.corrections import Doubt
 from langchain_threadmem.selection.moves.sort import Move
 from langchain_threadmem.tree import graph
 from langchain_threadmem.tree.node import ConversationNode, is_doubtful, is_said
-
-Nodes = Sequence[ConversationNode]
 
 COLORS = ("cyan", "magenta", "green", "yellow", "blue", "red")
 """Colours of the threads, in turn."""

@@ -14,6 +14,8 @@ from typing import Any, BinaryIO, NamedTuple
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.messages.records import as_object
 
+Record = dict[str, Any]
+"""A JSON object of a file, or a line of a log."""
 CHUNK = 1 << 20
 MAX_LENGTH = 1 << 28
 """The length of the longest item in characters or bytes."""

@@ -21,6 +21,7 @@ from langchain_threadmem.formats.importers.chats import (
     seconds,
     text_or_none,
 )
+from langchain_threadmem.formats.importers.json_items import Record
 from langchain_threadmem.formats.importers.said import (
     ASSISTANT,
     SYSTEM,
@@ -47,7 +48,6 @@ _TITLES = ("topic", "userTitle", "autoTitle", "chatTitle", "title", "name")
 _TIMES = ("createdAt", "created_at", "created", "ts", "timestamp", "date")
 _MODELS = ("model", "originLLM", "modelId", "modelName")
 _MODELS_OF_CHATS = ("model", "modelId")
-Record = dict[str, Any]
 Read = Callable[[Record], Iterable[Part]]
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from sqlalchemy import bindparam, func, select
 
 from langchain_threadmem.common.cache import LruCache
-from langchain_threadmem.common.ranges import joined
+from langchain_threadmem.common.ranges import Range, joined
 from langchain_threadmem.errors import PersistenceError
 from langchain_threadmem.langgraph.checkpoints.values import Span
 from langchain_threadmem.storage.schema import POSITION_BITS, State, node, segment, tree
@@ -20,8 +20,6 @@ from langchain_threadmem.storage.statements import Conn, Query, Statement
 from langchain_threadmem.tree import nodes
 from langchain_threadmem.tree.nodes import MessageRow
 
-Range = tuple[int, int]
-"""First and last key of consecutive nodes of a segment."""
 MOST_CACHED = 10_000
 """The maximum number of rows of a cached segment."""
 

@@ -26,8 +26,8 @@ from langgraph.store.base import (
     tokenize_path,
     validate_op_namespace,
 )
-from numpy.typing import NDArray
 
+from langchain_threadmem.common.arrays import Vector
 from langchain_threadmem.common.cache import LruCache
 from langchain_threadmem.common.filters import store
 from langchain_threadmem.engine import telemetry
@@ -48,7 +48,6 @@ log = logging.getLogger(__package__)
 WHOLE = "$"
 """The path of the whole value."""
 ROWS_AT_ONCE = 500
-Vector = NDArray[np.float32]
 Name = tuple[bytes, bytes]
 """The encoded namespace and key of an item."""
 Place = tuple[tuple[bytes, bytes], str, int]

@@ -11,11 +11,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 from langchain_core.messages import BaseMessage, HumanMessage, RemoveMessage, SystemMessage
 
 from langchain_threadmem.common.ranges import within
+from langchain_threadmem.common.type_variables import T
 from langchain_threadmem.engine import telemetry
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.errors import InputError
@@ -51,7 +51,6 @@ from langchain_threadmem.tree.lists.stored_lists import Newest, PlacementRows, S
 from langchain_threadmem.tree.rows import drafts_of
 from langchain_threadmem.tree.trees import TreeEpoch
 
-T = TypeVar("T")
 NOTHING = StoredList([], None, former=False)
 """The result of a write of a list that is stored already."""
 

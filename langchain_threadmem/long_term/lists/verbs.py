@@ -8,10 +8,11 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from langchain_threadmem.common.filters.store import Filter, check_filter, passes
 from langchain_threadmem.common.inputs import is_whole, time_of, zoned
+from langchain_threadmem.common.type_variables import T
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import InputError, SessionNotFoundError
@@ -38,7 +39,6 @@ from langchain_threadmem.tree.nodes import NodeRow
 from langchain_threadmem.tree.rows import nodes_of
 from langchain_threadmem.tree.trees import NO_TREE
 
-T = TypeVar("T")
 Archived = bool | Literal["both"]
 PREVIEW = 120
 """The length of a preview in characters."""

@@ -12,12 +12,11 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-Floats: TypeAlias = NDArray[np.float32]
+from langchain_threadmem.common.arrays import Floats
 
 MESSAGE_START = 300
 """The number of characters at the beginning of a message that are read."""

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from langchain_threadmem.common.arrays import Floats
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.selection.features.learned_words import Floats
 from langchain_threadmem.selection.features.structure import LEAST, Paths, Table, Tree, along, best_after
 from langchain_threadmem.selection.features.words import best_before, children, fitted
 from langchain_threadmem.selection.turn_ends import TurnEnd

@@ -9,8 +9,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from langchain_threadmem.common.arrays import Floats
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.selection.features.learned_words import Floats
 from langchain_threadmem.selection.turn_ends import TurnEnd
 from langchain_threadmem.tree.graph import parents_first
 

@@ -25,9 +25,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from langchain_threadmem.common.arrays import Floats
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.selection.features.cues import END_CUES, MESSAGE_CUES
-from langchain_threadmem.selection.features.learned_words import Floats
 from langchain_threadmem.selection.features.similarity import (
     Compatibility,
     by_learning,

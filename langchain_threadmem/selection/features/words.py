@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from langchain_threadmem.common import forking
+from langchain_threadmem.common.arrays import Floats
 from langchain_threadmem.common.cache import LruCache
 from langchain_threadmem.selection.features.cues import (
     END_CUES,
@@ -27,7 +28,7 @@ from langchain_threadmem.selection.features.cues import (
     names,
     terms,
 )
-from langchain_threadmem.selection.features.learned_words import Floats, WordVectors
+from langchain_threadmem.selection.features.learned_words import WordVectors
 from langchain_threadmem.selection.features.phrases import Phrases
 from langchain_threadmem.selection.features.structure import LEAST, Paths, Table
 from langchain_threadmem.selection.turn_ends import TurnEnd

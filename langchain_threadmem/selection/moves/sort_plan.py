@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from langchain_threadmem.common.arrays import Floats
 from langchain_threadmem.selection.choice import UNBIASED, prior_of, stored_chances, weigh
-from langchain_threadmem.selection.features.learned_words import Floats
 from langchain_threadmem.selection.features.table import describe
 from langchain_threadmem.selection.features.words import Reader
 from langchain_threadmem.selection.model import compatibility, input_of, networks, softmax

@@ -10,7 +10,8 @@ from typing import Any
 
 from langchain_threadmem.formats.importers.blocks import file_of, parts_of
 from langchain_threadmem.formats.importers.chats import text_or_none
-from langchain_threadmem.formats.importers.program import Program, Record, itself
+from langchain_threadmem.formats.importers.json_items import Record
+from langchain_threadmem.formats.importers.program import Program, itself
 from langchain_threadmem.formats.importers.said import Other, Part, Reasoning, Result, ToolUse
 
 _NAMES = ("systemPurposeId", "userTitle", "autoTitle")

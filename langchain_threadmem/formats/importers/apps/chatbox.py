@@ -11,13 +11,13 @@ from typing import Any
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.formats.importers.blocks import files_of, parts_of
 from langchain_threadmem.formats.importers.chats import Bad, Chat, Chats, chat_of, kept, seconds, text_or_none
+from langchain_threadmem.formats.importers.json_items import Record
 from langchain_threadmem.formats.importers.said import ASSISTANT, Part, Result, Said, ToolUse, entries_of
 from langchain_threadmem.formats.importers.source import FAULTS, Source, problem_of
 from langchain_threadmem.messages.records import as_list, as_object
 
 _SESSION = "session:"
 _LIST = "chat-sessions-list"
-Record = dict[str, Any]
 
 
 def is_item(value: object) -> bool:

@@ -19,6 +19,7 @@ from typing import Any
 
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.formats.importers.chats import Chat, Chats, seconds, text_or_none
+from langchain_threadmem.formats.importers.json_items import Record
 from langchain_threadmem.formats.importers.said import (
     ASSISTANT,
     TOOL,
@@ -75,7 +76,6 @@ _QUOTED = re.compile(r"【[^】]*】")
 _ID_IN_POINTER = re.compile(r"file[-_][A-Za-z0-9]+")
 
 Nodes = Mapping[str, Mapping[str, Any]]
-Record = Mapping[str, Any]
 
 
 def is_item(value: object) -> bool:

@@ -11,11 +11,11 @@ from typing import Any
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.formats.importers.blocks import file_of, parts_of
 from langchain_threadmem.formats.importers.chats import text_or_none
+from langchain_threadmem.formats.importers.json_items import Record
 from langchain_threadmem.formats.importers.program import (
     Conversation,
     Program,
     Read,
-    Record,
     said_of,
     standard_parts,
 )

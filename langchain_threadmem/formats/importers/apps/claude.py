@@ -10,10 +10,10 @@ Design chats, and single chats of the web API with `current_leaf_message_uuid`, 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.formats.importers.chats import Chat, Chats, chat_of, seconds, text_or_none
+from langchain_threadmem.formats.importers.json_items import Record
 from langchain_threadmem.formats.importers.said import (
     ASSISTANT,
     USER,
@@ -34,7 +34,6 @@ _ROLES = {"human": USER, "user": USER, "assistant": ASSISTANT}
 _SKIPPED = ("token_budget", "flag")
 """The types of blocks that say nothing."""
 _OF_FILES = ("files", "files_v2", "sync_sources")
-Record = dict[str, Any]
 
 
 def is_item(value: object) -> bool:

@@ -10,13 +10,13 @@ from typing import Any
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.formats.importers.blocks import files_of, parts_of
 from langchain_threadmem.formats.importers.chats import Chat, Chats, chat_of, kept, seconds, text_or_none
+from langchain_threadmem.formats.importers.json_items import Record
 from langchain_threadmem.formats.importers.said import ASSISTANT, Other, Part, Reasoning, Said, entries_of
 from langchain_threadmem.formats.importers.source import Source, chats_of_items
 from langchain_threadmem.messages.ids import chained_id
 from langchain_threadmem.messages.records import as_list, as_object
 
 _SENDERS = ("user", "assistant", "system")
-Record = dict[str, Any]
 
 
 def is_item(value: object) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 
 from langchain_threadmem.formats.importers.blocks import parts_of
 from langchain_threadmem.formats.importers.chats import Chat, Chats, chat_of, kept, seconds, text_or_none
+from langchain_threadmem.formats.importers.json_items import Record
 from langchain_threadmem.formats.importers.said import (
     ASSISTANT,
     SYSTEM,
@@ -28,7 +29,6 @@ from langchain_threadmem.messages.ids import chained_id
 from langchain_threadmem.messages.records import as_list, as_object
 
 _ROLES = {"user": USER, "assistant": ASSISTANT, "system": SYSTEM}
-Record = dict[str, Any]
 
 
 def is_item(value: object) -> bool:

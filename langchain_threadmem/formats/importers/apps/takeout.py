@@ -24,6 +24,7 @@ from langchain_threadmem.formats.importers.chats import (
     seconds,
     text_or_none,
 )
+from langchain_threadmem.formats.importers.json_items import Record
 from langchain_threadmem.formats.importers.said import ASSISTANT, SYSTEM, USER, File, Other, Said, entries_of
 from langchain_threadmem.formats.importers.source import FAULTS, Source, problem_of
 from langchain_threadmem.messages.ids import chained_id
@@ -60,7 +61,6 @@ _BLOCKS = {
     "h5",
     "h6",
 }
-Entry = dict[str, Any]
 
 
 def is_log(values: Sequence[Any]) -> bool:
@@ -78,11 +78,11 @@ def _is_entry(value: object) -> bool:
     )
 
 
-def _is_of_gemini(value: Entry) -> bool:
+def _is_of_gemini(value: Record) -> bool:
     return any("gemini" in str(one).lower() or "bard" in str(one).lower() for one in _named(value))
 
 
-def _named(value: Entry) -> Iterator[Any]:
+def _named(value: Record) -> Iterator[Any]:
     yield value["header"]
     for field in ("products", "activityControls"):
         yield from value[field] if isinstance(value.get(field), list) else ()
@@ -90,7 +90,7 @@ def _named(value: Entry) -> Iterator[Any]:
 
 def chats(source: Source) -> Chats:
     """The conversations of an activity."""
-    entries: list[tuple[float, str, Entry]] = []
+    entries: list[tuple[float, str, Record]] = []
     for item in source.objects():
         if isinstance(item, Bad):
             yield item
@@ -106,9 +106,9 @@ def chats(source: Source) -> Chats:
         yield _chat(group)
 
 
-def _sessions(entries: Iterable[tuple[float, str, Entry]]) -> Iterator[list[tuple[float, str, Entry]]]:
+def _sessions(entries: Iterable[tuple[float, str, Record]]) -> Iterator[list[tuple[float, str, Record]]]:
     """Entries without a longer pause, oldest first; a link to a conversation joins them too."""
-    group: list[tuple[float, str, Entry]] = []
+    group: list[tuple[float, str, Record]] = []
     for entry in entries:
         if group and entry[0] - group[-1][0] > _PAUSE:
             yield group
@@ -118,7 +118,7 @@ def _sessions(entries: Iterable[tuple[float, str, Entry]]) -> Iterator[list[tupl
         yield group
 
 
-def _chat(entries: Sequence[tuple[float, str, Entry]]) -> Chat:
+def _chat(entries: Sequence[tuple[float, str, Record]]) -> Chat:
     said: list[Said] = []
     previous: str | None = None
     for time, _, entry in entries:
@@ -150,7 +150,7 @@ def _chat(entries: Sequence[tuple[float, str, Entry]]) -> Chat:
     )
 
 
-def _answer(entry: Entry) -> str:
+def _answer(entry: Record) -> str:
     items = entry.get("safeHtmlItem")
     if isinstance(items, dict):
         items = [items]

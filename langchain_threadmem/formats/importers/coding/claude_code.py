@@ -15,6 +15,7 @@ from typing import Any
 
 from langchain_threadmem.formats.importers.blocks import parts_of
 from langchain_threadmem.formats.importers.chats import Bad, Chats, chat_of, kept, seconds, text_or_none
+from langchain_threadmem.formats.importers.json_items import Record
 from langchain_threadmem.formats.importers.said import ASSISTANT, TOOL, USER, Result, Said, entries_of
 from langchain_threadmem.formats.importers.source import Source
 
@@ -38,7 +39,6 @@ _WRITTEN_BY_PROGRAM = (
 )
 """The beginnings of messages of the user that the program writes."""
 _TITLES = "titles"
-Line = dict[str, Any]
 
 
 def is_log(values: Sequence[Any]) -> bool:
@@ -99,13 +99,13 @@ class _Session:
     """
 
     def __init__(self, name: str) -> None:
-        self.lines: dict[str, Line] = {}
+        self.lines: dict[str, Record] = {}
         self.sessions: list[str] = []
         self._name = name
         self._title: str | None = None
         self._last: str | None = None
 
-    def read(self, line: Line) -> None:
+    def read(self, line: Record) -> None:
         """Read a line."""
         if line.get("type") in ("custom-title", "ai-title"):
             title = text_or_none(line.get("customTitle")) or text_or_none(line.get("aiTitle"))
@@ -167,7 +167,7 @@ class _Session:
             groups.setdefault(f"{id} {bool(line.get('isSidechain'))}" if id else uuid, []).append(uuid)
         return [*groups.values()]
 
-    def _above(self, line: Line, key_of: dict[str, str], group: set[str]) -> str | None:
+    def _above(self, line: Record, key_of: dict[str, str], group: set[str]) -> str | None:
         """The message above a line: lines between messages are links of the chain."""
         parent, seen = text_or_none(line.get("parentUuid")), set()
         while parent is not None and parent not in seen:
@@ -202,10 +202,10 @@ def _answer_above(key: str | None, said: dict[str, Said]) -> str | None:
     return key
 
 
-def _is_message(line: Line) -> bool:
+def _is_message(line: Record) -> bool:
     return line.get("type") in ("user", "assistant") and isinstance(line.get("message"), dict)
 
 
-def _message(line: Line) -> Line:
+def _message(line: Record) -> Record:
     message = line["message"]
     return message if isinstance(message, dict) else {}

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from langchain_threadmem.formats.importers.program import Program, Record, itself, standard_parts
+from langchain_threadmem.formats.importers.json_items import Record
+from langchain_threadmem.formats.importers.program import Program, itself, standard_parts
 from langchain_threadmem.formats.importers.said import Other, Part
 
 

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from langchain_threadmem.formats.importers.chats import Bad, Chats, chat_of, kept, seconds, text_or_none
+from langchain_threadmem.formats.importers.json_items import Record
 from langchain_threadmem.formats.importers.libraries.openai_items import TYPES, said_of
 from langchain_threadmem.formats.importers.said import ASSISTANT, SYSTEM, USER, Said, entries_of
 from langchain_threadmem.formats.importers.source import FAULTS, Source, problem_of
@@ -30,7 +31,6 @@ _WRITTEN_BY_PROGRAM = (
 )
 """The beginnings of messages of the user that the program writes."""
 _EVENTS = {"user_message": USER, "agent_message": ASSISTANT, "agent_reasoning": ASSISTANT}
-Line = dict[str, Any]
 
 
 def is_log(values: Sequence[Any]) -> bool:
@@ -42,7 +42,7 @@ def is_log(values: Sequence[Any]) -> bool:
     return _is_old(values)
 
 
-def _is_old(values: Sequence[Line]) -> bool:
+def _is_old(values: Sequence[Record]) -> bool:
     """Whether a log has a header line and items after it, as the first versions wrote it."""
     header, others = values[0], values[1:]
     return (
@@ -55,7 +55,7 @@ def _is_old(values: Sequence[Line]) -> bool:
     )
 
 
-def _is_old_line(value: Line) -> bool:
+def _is_old_line(value: Record) -> bool:
     return "record_type" in value or value.get("type") in (*TYPES, "message")
 
 
@@ -104,12 +104,12 @@ class _Session:
         self.program: str | None = None
         self.forked_from: list[str] = []
         self._is_named = False
-        self._items: list[tuple[Line, float | None, str | None]] = []
+        self._items: list[tuple[Record, float | None, str | None]] = []
         self._events: list[tuple[str, str, float | None, str | None]] = []
         self._has_items = False
         self._parent: str | None = None
 
-    def read(self, position: str, line: Line) -> None:
+    def read(self, position: str, line: Record) -> None:
         """Read a line."""
         kind, payload = line.get("type"), line.get("payload")
         time = seconds(line.get("timestamp"), position)
@@ -126,7 +126,7 @@ class _Session:
         elif kind == "event_msg":
             self._read_event(payload, time, position)
 
-    def _read_header(self, payload: Line, position: str) -> None:
+    def _read_header(self, payload: Record, position: str) -> None:
         if self._is_named:  # A fork repeats the header of the session that it continues.
             return
         self._is_named = True
@@ -138,7 +138,7 @@ class _Session:
         if source := text_or_none(payload.get("forked_from_id")):
             self.forked_from.append(source)
 
-    def _read_old(self, position: str, line: Line) -> None:
+    def _read_old(self, position: str, line: Record) -> None:
         if "record_type" in line:
             return
         if "type" not in line and "role" not in line:
@@ -146,11 +146,11 @@ class _Session:
         else:
             self._add(line, seconds(line.get("timestamp"), position))
 
-    def _add(self, item: Line, time: float | None) -> None:
+    def _add(self, item: Record, time: float | None) -> None:
         self._has_items = True
         self._items.append((item, time, self.model))
 
-    def _read_event(self, payload: Line, time: float | None, position: str) -> None:
+    def _read_event(self, payload: Record, time: float | None, position: str) -> None:
         kind = payload.get("type")
         if kind in _EVENTS:
             text = payload.get("message") or payload.get("text")
@@ -161,7 +161,7 @@ class _Session:
             turns = payload.get("num_turns")
             self._roll_back(turns if isinstance(turns, int) else 1)
 
-    def _compact(self, payload: Line, time: float | None) -> None:
+    def _compact(self, payload: Record, time: float | None) -> None:
         """A summary of the messages before it, which are not repeated."""
         self._flush()
         if text := text_or_none(payload.get("message")):

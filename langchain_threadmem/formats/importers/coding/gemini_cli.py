@@ -11,6 +11,7 @@ from typing import Any
 
 from langchain_threadmem.formats.importers.blocks import parts_of
 from langchain_threadmem.formats.importers.chats import Bad, Chats, chat_of, kept, seconds, text_or_none
+from langchain_threadmem.formats.importers.json_items import Record
 from langchain_threadmem.formats.importers.said import (
     ASSISTANT,
     SYSTEM,
@@ -28,7 +29,6 @@ from langchain_threadmem.messages.ids import chained_id
 _ROLES = {"user": USER, "gemini": ASSISTANT, "model": ASSISTANT}
 _TYPES = (*_ROLES, "info", "error", "warning")
 _REWIND, _SET = "$rewindTo", "$set"
-Line = dict[str, Any]
 
 
 def is_log(values: Sequence[Any]) -> bool:
@@ -40,7 +40,7 @@ def is_log(values: Sequence[Any]) -> bool:
     )
 
 
-def _is_header(value: Line) -> bool:
+def _is_header(value: Record) -> bool:
     return isinstance(value.get("sessionId"), str) and "projectHash" in value
 
 
@@ -86,11 +86,11 @@ class _Session:
     """
 
     def __init__(self) -> None:
-        self.about: Line = {}
+        self.about: Record = {}
         self.said: dict[str, Said] = {}
         self.last: str | None = None
 
-    def read(self, line: Line, position: str) -> None:
+    def read(self, line: Record, position: str) -> None:
         """Read a line."""
         if _REWIND in line:
             self._rewind(str(line[_REWIND]))
@@ -101,7 +101,7 @@ class _Session:
         else:
             self._add(line, position)
 
-    def _set(self, values: Line, position: str) -> None:
+    def _set(self, values: Record, position: str) -> None:
         messages = values.get("messages")
         self.about |= {name: value for name, value in values.items() if name != "messages"}
         if isinstance(messages, list):
@@ -115,7 +115,7 @@ class _Session:
         one = self.said.get(id)
         self.last = one.parent if one is not None else None
 
-    def _add(self, message: Line, position: str) -> None:
+    def _add(self, message: Record, position: str) -> None:
         key = text_or_none(message.get("id")) or chained_id("import-", self.last, message)
         before = self.said.get(key)
         one = _said(key, before.parent if before is not None else self.last, message, position)
@@ -123,7 +123,7 @@ class _Session:
         self.last = key
 
 
-def _said(key: str, parent: str | None, message: Line, position: str) -> Said:
+def _said(key: str, parent: str | None, message: Record, position: str) -> Said:
     role = _ROLES.get(str(message.get("type")), SYSTEM)
     return Said(
         key,
@@ -136,7 +136,7 @@ def _said(key: str, parent: str | None, message: Line, position: str) -> Said:
     )
 
 
-def _parts(message: Line) -> Iterator[Part]:
+def _parts(message: Record) -> Iterator[Part]:
     for thought in message.get("thoughts") or ():
         if isinstance(thought, dict):
             lines = (text_or_none(thought.get(name)) for name in ("subject", "description"))

@@ -22,6 +22,7 @@ from langchain_threadmem.formats.importers.chats import (
     seconds,
     text_or_none,
 )
+from langchain_threadmem.formats.importers.json_items import Record
 from langchain_threadmem.formats.importers.said import (
     ASSISTANT,
     USER,
@@ -46,7 +47,6 @@ _SILENT = (
     "mcpServersStarting",
 )
 _INITIAL, _SET_VALUE, _PUSH, _DELETE = range(4)
-Record = dict[str, Any]
 
 
 def is_log(values: Sequence[Any]) -> bool:

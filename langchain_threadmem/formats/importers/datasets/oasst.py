@@ -12,13 +12,13 @@ from langchain_threadmem.common.inputs import is_number
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.formats.importers.blocks import parts_of
 from langchain_threadmem.formats.importers.chats import Bad, Chat, Chats, chat_of, kept, seconds, text_or_none
+from langchain_threadmem.formats.importers.json_items import Record
 from langchain_threadmem.formats.importers.said import ASSISTANT, USER, Said, entries_of
 from langchain_threadmem.formats.importers.source import FAULTS, Source, problem_of
 from langchain_threadmem.messages.records import as_object
 
 _OASST = {"prompter": USER, "assistant": ASSISTANT}
 _KEPT = ("lang", "rank", "quality", "synthetic", "review_result", "deleted", "labels", "emojis")
-Record = dict[str, Any]
 
 
 def is_item(value: object) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.formats.importers.blocks import parts_of
 from langchain_threadmem.formats.importers.chats import Bad, Chats, chat_of, kept, text_or_none
+from langchain_threadmem.formats.importers.json_items import Record
 from langchain_threadmem.formats.importers.said import (
     ASSISTANT,
     SYSTEM,
@@ -35,7 +36,6 @@ _SHAREGPT = {
 }
 _PIECE = re.compile(r"(.+)_(\d+)")
 """The id of a piece of a long chat."""
-Record = dict[str, Any]
 
 
 def is_item(value: object) -> bool:

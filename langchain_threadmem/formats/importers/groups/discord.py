@@ -6,16 +6,13 @@ are asides. The fields follow Tyrrrz/DiscordChatExporter.
 
 from __future__ import annotations
 
-from typing import Any
-
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.formats.importers.blocks import files_of, parts_of
 from langchain_threadmem.formats.importers.chats import Chat, Chats, chat_of, kept, seconds, text_or_none
+from langchain_threadmem.formats.importers.json_items import Record
 from langchain_threadmem.formats.importers.said import ASSISTANT, USER, File, Said, entries_of
 from langchain_threadmem.formats.importers.source import Source, chats_of_items
 from langchain_threadmem.messages.records import as_list, as_object
-
-Record = dict[str, Any]
 
 _DISCORD = (
     "Default",

@@ -21,12 +21,12 @@ from langchain_threadmem.formats.importers.chats import (
     seconds,
     text_or_none,
 )
+from langchain_threadmem.formats.importers.json_items import Record
 from langchain_threadmem.formats.importers.said import ASSISTANT, USER, Part, Reasoning, Said, entries_of
 from langchain_threadmem.formats.importers.source import FAULTS, Source, problem_of
 from langchain_threadmem.messages.ids import chained_id
 
 _HEADER = ("user_name", "character_name", "chat_metadata")
-Line = dict[str, Any]
 
 
 def is_log(values: Sequence[Any]) -> bool:
@@ -40,7 +40,7 @@ def is_log(values: Sequence[Any]) -> bool:
 
 def chats(source: Source) -> Chats:
     """The conversation of a file."""
-    header: Line = {}
+    header: Record = {}
     said: list[Said] = []
     previous: str | None = None
     has_names: set[str] = set()
@@ -82,7 +82,7 @@ def chats(source: Source) -> Chats:
     )
 
 
-def _texts(value: Line) -> list[str]:
+def _texts(value: Record) -> list[str]:
     """The texts of a message and of its alternatives."""
     texts = value.get("swipes")
     return (
@@ -90,7 +90,7 @@ def _texts(value: Line) -> list[str]:
     )
 
 
-def _shown(value: Line, texts: Sequence[str]) -> int:
+def _shown(value: Record, texts: Sequence[str]) -> int:
     """The number of the alternative that is shown: that of the file, else the one with the text of `mes`."""
     number = value.get("swipe_id")
     if isinstance(number, int) and 0 <= number < len(texts):
@@ -98,7 +98,9 @@ def _shown(value: Line, texts: Sequence[str]) -> int:
     return texts.index(value["mes"]) if value["mes"] in texts else len(texts) - 1
 
 
-def _swipes(value: Line, texts: Sequence[str], shown: int, previous: str | None, position: str) -> list[Said]:
+def _swipes(
+    value: Record, texts: Sequence[str], shown: int, previous: str | None, position: str
+) -> list[Said]:
     """The message and its alternatives."""
     infos = value.get("swipe_info")
     infos = infos if isinstance(infos, list) else []

@@ -11,10 +11,9 @@ from typing import Any
 
 from langchain_threadmem.formats.importers.blocks import file_of
 from langchain_threadmem.formats.importers.chats import Bad, Chats, chat_of, kept, seconds, text_or_none
+from langchain_threadmem.formats.importers.json_items import Record
 from langchain_threadmem.formats.importers.said import ASSISTANT, USER, Other, Part, Said, entries_of
 from langchain_threadmem.formats.importers.source import FAULTS, Source, problem_of
-
-Record = dict[str, Any]
 
 _MENTION = re.compile(r"<@([A-Z0-9]+)(?:\|([^>]*))?>")
 _CHANNEL = re.compile(r"<#([A-Z0-9]+)\|([^>]*)>")

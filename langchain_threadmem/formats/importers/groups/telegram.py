@@ -6,14 +6,11 @@ are asides. The fields are those of its exports, and are not confirmed by a sour
 
 from __future__ import annotations
 
-from typing import Any
-
 from langchain_threadmem.formats.importers.chats import Bad, Chat, Chats, chat_of, kept, seconds, text_or_none
+from langchain_threadmem.formats.importers.json_items import Record
 from langchain_threadmem.formats.importers.said import SYSTEM, USER, File, Other, Part, Said, entries_of
 from langchain_threadmem.formats.importers.source import FAULTS, Source, problem_of
 from langchain_threadmem.messages.records import as_list, as_object
-
-Record = dict[str, Any]
 
 
 def is_item(value: object) -> bool:

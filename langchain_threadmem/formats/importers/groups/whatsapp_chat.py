@@ -7,14 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from langchain_threadmem.formats.importers.chats import Chats, chat_of, local_time
 from langchain_threadmem.formats.importers.said import SYSTEM, USER, Said, entries_of
 from langchain_threadmem.formats.importers.source import Source
 from langchain_threadmem.messages.ids import chained_id
-
-Record = dict[str, Any]
 
 _LINE = re.compile(
     r"^\u200e?\[?(?P<date>\d{1,4}[./-]\d{1,2}[./-]\d{1,4})[,.]?\s+(?P<time>\d{1,2}[:.]\d{2}(?:[:.]\d{2})?(?:\s?[APap]\.?\s?[Mm]\.?)?)"

@@ -6,17 +6,14 @@ union of the lists. The fields follow langchain-ai/langgraph (ThreadState of the
 
 from __future__ import annotations
 
-from typing import Any
-
 from langchain_core.messages import BaseMessage
 
 from langchain_threadmem.formats.importers.chats import Bad, Chats, Entry, chat_of, seconds, text_or_none
+from langchain_threadmem.formats.importers.json_items import Record
 from langchain_threadmem.formats.importers.source import FAULTS, Source, problem_of
 from langchain_threadmem.messages.ids import chained_id
 from langchain_threadmem.messages.records import as_list, as_object, message_from
 from langchain_threadmem.storage.schema import State
-
-Record = dict[str, Any]
 
 
 def is_item(value: object) -> bool:

@@ -10,7 +10,8 @@ from typing import Any
 
 from langchain_threadmem.formats.importers.blocks import parts_of
 from langchain_threadmem.formats.importers.chats import text_or_none
-from langchain_threadmem.formats.importers.program import Conversation, Program, Record
+from langchain_threadmem.formats.importers.json_items import Record
+from langchain_threadmem.formats.importers.program import Conversation, Program
 from langchain_threadmem.formats.importers.said import Part, Result, ToolUse
 
 
