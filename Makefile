@@ -3,6 +3,7 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 PROCESS_MEMORY := tests/unit_tests/test_process_memory.py
+export PYTHONDONTWRITEBYTECODE :=  # each process that a test starts would compile the package again
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
 .PHONY: demo check test lint types unit process-memory docs bench fit torture test-server test-pooler test-newest test-lowest clean

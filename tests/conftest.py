@@ -127,20 +127,23 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 BACKGROUND = ("threadmem", "async")
-"""The checkpointer, and the durability of checkpoints, that tests of both run on PostgreSQL."""
+"""The checkpointer, and the durability of checkpoints, that all tests of both run with."""
 
 
 def _is_repeated(item: pytest.Item) -> bool:
-    """Whether a test repeats on PostgreSQL what does not depend on it.
+    """Whether a test repeats what other tests of the same function show.
 
-    These are sync calls, which the async form of the test makes in a thread, and checkpointers and durations
-    of checkpoints other than `ThreadMemSaver` in the background.
+    On PostgreSQL these are sync calls, which the async form of the test makes in a thread, and checkpointers
+    other than `ThreadMemSaver`. Checkpoints that are not stored in the background are tested on SQLite, with
+    one selector.
     """
     params = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
+    in_background = params.get("keeping", BACKGROUND) == BACKGROUND
     if params.get("url") != "postgresql":
-        return False
+        return not in_background and type(params.get("selector")).__name__ == "LinearNodeSelector"
     modes = [params.get(name) for name in ("verbs", "invoke", "call", "ask", "make", "loop", "mode")]
-    return "sync" in modes or params.get("keeping", BACKGROUND) != BACKGROUND
+    saver = getattr(params.get("saver"), "__name__", params.get("saver"))
+    return "sync" in modes or not in_background or saver in ("memory", "InMemorySaver")
 
 
 @pytest.hookimpl(tryfirst=True)
