@@ -180,7 +180,8 @@ def test_a_thread_keeps_its_colour_and_branches_have_names(served: Served, brows
     tab = Tab(browser, served, 20)
     page = tab.page
     page.locator("#conversations .item", has_text="Bake bread").click()
-    page.locator("#row-10").wait_for()
+    page.locator("#threads .item", has_text="Which salt 2").wait_for()
+    page.locator("#row-9", has_text="Which oven 2").wait_for()
     colors = {
         id: page.locator(f"#row-{id}").evaluate("e => e.style.getPropertyValue('--hue')") for id in (1, 3, 7)
     }
