@@ -109,10 +109,17 @@ class Token(NamedTuple):
 
 
 class Read(NamedTuple):
-    """The tokens of a part of a text, and their keys."""
+    """The tokens of a part of a text.
+
+    Attributes:
+        keys: Their keys.
+        tokens: The tokens.
+        filled: The number of tokens down to the last that is no line and no sign.
+    """
 
     keys: Keys
     tokens: tuple[Token, ...]
+    filled: int
 
 
 class Evidence(NamedTuple):
@@ -162,19 +169,19 @@ def _ending(text: str, thanks: bool = True, end: int = END) -> Read:
     offset = max(len(text) - end, 0)
     tail = text[offset:]
     place = thanks_at_end(tail) if thanks else None
-    tokens = _tokens(tail[:place])
+    tokens = _tokens(tail[:place], offset=offset)
     if place is not None:
-        tokens.append(Token(THANKING, "thanks", place, len(tail)))
-    return _read(
-        [token._replace(start=token.start + offset, end=token.end + offset) for token in reversed(tokens)]
-    )
+        tokens.append(Token(THANKING, "thanks", offset + place, len(text)))
+    return _read(tokens[::-1])
 
 
 def _read(tokens: Sequence[Token]) -> Read:
-    return Read(tuple(token.key for token in tokens), tuple(tokens))
+    filled = [place for place, token in enumerate(tokens, 1) if token.kind not in ("line", "sign")]
+    return Read(tuple([token.key for token in tokens]), tuple(tokens), filled[-1] if filled else 0)
 
 
-def _tokens(text: str, *, greets: bool = False) -> list[Token]:
+def _tokens(text: str, *, greets: bool = False, offset: int = 0) -> list[Token]:
+    """The tokens of a text that begins at a place of a longer text."""
     tokens: list[Token] = []
     at, may_greet, length = 0, greets, len(text)
     while (found := _TOKEN.search(text, at)) is not None:
@@ -183,13 +190,14 @@ def _tokens(text: str, *, greets: bool = False) -> list[Token]:
             kind, end = "greeting", greeting.end()
         apart = (not start or text[start - 1].isspace()) and (end == length or text[end].isspace())
         key = _key(kind, text[start:end])
-        tokens.append(Token(key, kind, start, end, apart, text[start].isupper()))
+        tokens.append(Token(key, kind, start + offset, end + offset, apart, text[start].isupper()))
         # A greeting stands at the beginning, or after a time stamp, a tag or a sign.
         may_greet = greets and (kind not in ("word", "greeting") or (may_greet and key == NUMBER))
         at = end
     return tokens
 
 
+@cache_of_texts(8192)
 def _key(kind: str, text: str) -> str:
     if kind == "line":
         return "\n"
@@ -253,7 +261,7 @@ class ConstantText:
         if self.questions:
             yield from (end for label, end in reversed(_labels(text)) if label in self.questions)
         if self.beginnings:
-            keys, tokens = _beginning(text, LONG if len(self.beginnings[0]) > FEW else SHORT)
+            keys, tokens, _ = _beginning(text, LONG if len(self.beginnings[0]) > FEW else SHORT)
             for beginning in self.beginnings:
                 if keys[: len(beginning)] == beginning:
                     yield tokens[len(beginning) - 1].end
@@ -263,11 +271,13 @@ class ConstantText:
     def _ends(self, text: str) -> Iterable[tuple[int, bool]]:
         """The places of constant ends, the first first, and whether each is a part of a sentence."""
         for thanks in (True, False) if self.endings else ():
-            keys, tokens = _ending(text, thanks)
+            keys, tokens, _ = _ending(text, thanks)
             for ending in self.endings:
                 if keys[: len(ending)] == ending:
                     first = tokens[len(ending) - 1]
                     yield first.start, first.kind in ("word", "thanks")
+            if not tokens or tokens[0].kind != "thanks":
+                return
 
 
 def _has_word(text: str) -> bool:
@@ -323,11 +333,11 @@ def _shared(
         boundary: The evidence that constant text of several texts needs to end after a number of tokens;
             `None` if it cannot end there.
     """
-    usual, count = Counter(one.keys[:1] for one in read).most_common(1)[0]
+    usual, count = Counter([one.keys[:1] for one in read]).most_common(1)[0]
     if count <= len(read) * MOST:
         return ()
     # In this order texts with the same beginning are neighbours.
-    ordered = sorted((one for one in read if one.keys[:1] == usual), key=itemgetter(0))
+    ordered = sorted([one for one in read if one.keys[:1] == usual], key=itemgetter(0))
     common = [_length(one.keys, other.keys) for one, other in pairwise(ordered)]
     found: list[Keys] = []
     for depth in range(1, max(common, default=0) + 1):
@@ -426,7 +436,7 @@ def _ends(sharing: Sequence[Read], depth: int, *, begun: bool) -> Evidence | Non
 
 def _leave_words(sharing: Sequence[Read], depth: int) -> bool:
     """Whether most texts have words after a number of tokens."""
-    having = sum(any(token.kind not in ("line", "sign") for token in one.tokens[depth:]) for one in sharing)
+    having = sum([one.filled > depth for one in sharing])
     return 2 * having > len(sharing) and len(sharing[0].tokens) > depth
 
 
