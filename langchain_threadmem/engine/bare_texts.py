@@ -62,15 +62,19 @@ class BareTexts:
 
     def of(self, text: str) -> str:
         """The text of a human message without constant text."""
+        return self.of_all([text])[0]
+
+    def of_all(self, texts: Sequence[str]) -> Sequence[str]:
+        """The texts of human messages without constant text."""
         constant, known = self._bare
         if not constant:
-            return text
-        bare = known.get(text)
-        if bare is None:
-            if len(known) >= _CACHED:
-                known.clear()
-            known[text] = bare = constant.without(text)
-        return bare
+            return texts
+        if len(known) > _CACHED:
+            known.clear()
+        for text in texts:
+            if text not in known:
+                known[text] = constant.without(text)
+        return [known[text] for text in texts]
 
 
 class BareTextsOfTrees(TreeCache[BareTexts]):

@@ -7,7 +7,7 @@ and read again in transactions of their own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -108,8 +108,9 @@ class LatestVectors:
         """The highest number of a node; 0 without vectors."""
         return int(self._buffer.seqs[self._count - 1]) if self._count else 0
 
-    def __contains__(self, number: int) -> bool:
-        return number in self._numbers
+    def missing(self, numbers: Iterable[int]) -> list[int]:
+        """The numbers without a vector, ascending."""
+        return sorted(set(numbers) - self._numbers)
 
     def add(self, news: Vectors) -> None:
         """Add vectors; those of known numbers are ignored."""
@@ -160,7 +161,12 @@ class _Block:
 
 
 def latest_vectors(
-    runtime: Runtime, tree: int, epoch: int, texts: Mapping[int, str], message: str
+    runtime: Runtime,
+    tree: int,
+    epoch: int,
+    numbers: Collection[int],
+    texts: Callable[[Collection[int]], Mapping[int, str]],
+    message: str,
 ) -> Flow[tuple[LatestVectors, Floats]]:
     """The vectors of the latest messages, and of a new message.
 
@@ -168,11 +174,12 @@ def latest_vectors(
         runtime: The owner's memory, with an embedding model.
         tree: The conversation.
         epoch: Its epoch.
-        texts: The texts to embed of the messages that are compared, by number of the node.
+        numbers: The numbers of the nodes of the messages that are compared.
+        texts: Returns the texts to embed of some of these messages, without blank texts.
         message: The text of the new message.
 
     Returns:
-        The vectors, which include those of all `texts`.
+        The vectors, which include those of all these messages that are not blank.
 
     Cost: the embedding of the texts without a vector, usually the last answer and the message. In a new
     process the vectors of the newest 1,024 messages are read, and of as many older messages in each later
@@ -183,17 +190,18 @@ def latest_vectors(
     latest = cache.get(key)
     if latest is None or latest.epoch != epoch:
         cache.put(key, latest := LatestVectors(epoch))
-        yield from _begin(runtime, tree, latest, min(texts, default=1))
+        yield from _begin(runtime, tree, latest, min(numbers, default=1))
     elif not latest.has_all:
         yield from _read_older(tree, latest, model)
-    missing = sorted(number for number in texts if number not in latest)
+    new = texts(latest.missing(numbers))
+    missing = list(new)
     if missing and (runtime.get(EmbeddingQueue).searched or not _follow(missing, latest.mark)):
         # Other calls may have stored vectors, or there are other messages to embed.
         if not _follow(missing, latest.mark):
             yield from embed_tree(runtime, tree, wait=True)
         yield from _read_news(tree, latest, model)
-        missing = [number for number in missing if number not in latest]
-    rows = yield from embed(runtime, [*(texts[number] for number in missing), message])
+        missing = latest.missing(missing)
+    rows = yield from embed(runtime, [*[new[number] for number in missing], message])
     if missing:
         seqs = np.array(missing, np.int64)
         latest.add(Vectors(np.zeros_like(seqs), seqs, rows[:-1]))

@@ -256,7 +256,7 @@ def weigh(
     if bias.corrections:
         scores[-1] += bias.new_thread
         scores[:-2] += bias.going_back
-    if sum(end.previous is None for end in turn_ends) == 1:
+    if [end.previous for end in turn_ends].count(None) == 1:
         scores[-1] += math.log(_has_more(len(turn_ends)))
         scores[:-2] += math.log(GOES_BACK)
     chances = softmax(scores)

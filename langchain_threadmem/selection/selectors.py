@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -234,7 +234,7 @@ class SemanticNodeSelector(FlowSelector):
         reads = reader(language) if runtime is None else runtime.get(TurnReader).of(language)
         dimensions = source.message.size
         humans = rows_of(source.vectors, [end.human_id or 0 for end in compared], dimensions)
-        answers = rows_of(source.vectors, [end.answer_id for end in compared], dimensions)
+        answers = rows_of(source.vectors, [0 if end.is_open else end.id for end in compared], dimensions)
         bias = UNBIASED if runtime is None else (yield from bias_of(runtime))
         choice = choose(
             compared,
@@ -276,11 +276,15 @@ class SemanticNodeSelector(FlowSelector):
             return _Source(NONE if cached is None else cached.vectors, vector, runtime.embedder.model)
         newest = ends[-NEWEST:]
         yield from read_texts(tree, newest, bare)
-        texts = {}
-        for end in bare_turns(newest, bare):
-            texts[end.human_id or 0], texts[end.answer_id] = end.human, end.answer_with_calls
-        wanted = {number: said for number, said in texts.items() if number and said.strip()}
-        latest, vector = yield from latest_vectors(runtime, tree.tree, tree.turns.epoch, wanted, text)
+        numbers = {end.human_id for end in newest if end.human_id}
+        numbers.update([end.id for end in newest if not end.is_open])
+
+        def texts(missing: Collection[int]) -> Mapping[int, str]:
+            among = [end for end in newest if end.human_id in missing or end.id in missing]
+            said = _said(bare_turns(among, bare))
+            return {number: said[number] for number in missing if said[number].strip()}
+
+        latest, vector = yield from latest_vectors(runtime, tree.tree, tree.turns.epoch, numbers, texts, text)
         tree.vectors = new_vectors(runtime, tree.tree, latest)
         return _Source(latest.vectors, vector, runtime.embedder.model, rough=latest.rough)
 
@@ -319,10 +323,21 @@ def _compared(tree: TreeView, ends: Sequence[TurnEnd], source: _Source, text: st
     return compared_turns(ends, tree.turns, older)
 
 
+def _said(turn_ends: Iterable[TurnEnd]) -> dict[int, str]:
+    """The texts of the messages of turns, by number of the node, as they are compared."""
+    texts: dict[int, str] = {}
+    for end in turn_ends:
+        if end.human_id:
+            texts[end.human_id] = end.human
+        if not end.is_open:
+            texts[end.id] = end.answer_with_calls
+    return texts
+
+
 def _embedded(own: Embedder, ends: Sequence[TurnEnd], text: str) -> Flow[_Source]:
     """Vectors of turns and of a message by another model than the memory's, whose vectors are only cached."""
-    by_id = {end.human_id: end.human for end in ends} | {end.answer_id: end.answer_with_calls for end in ends}
-    ids = sorted(id_ for id_ in by_id if id_)
+    by_id = _said(ends)
+    ids = sorted(by_id)
     texts = [*(by_id[id_] for id_ in ids), text]
     rows = yield from own.embed(texts)
     seqs = np.array(ids, np.int64)

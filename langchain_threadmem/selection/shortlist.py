@@ -67,5 +67,5 @@ def compared_turns(turn_ends: Sequence[TurnEnd], index: TurnIndex, near: Sequenc
 
 def detached(turn_ends: Sequence[TurnEnd]) -> list[TurnEnd]:
     """The turn ends as a conversation of their own: a turn that continues any other turn becomes a root."""
-    ids = {None, *(end.id for end in turn_ends)}
+    ids = {None, *[end.id for end in turn_ends]}
     return [end if end.previous in ids else replace(end, previous=None) for end in turn_ends]

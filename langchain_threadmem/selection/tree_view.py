@@ -84,7 +84,7 @@ class TreeView:
         more = most
         while True:
             ends = self.turns.ends(self.before, more)
-            shown = [end for end in ends if self._is_shown(end)]
+            shown = ends if self._last_open == ENDLESS else [end for end in ends if self._is_shown(end)]
             if more is None or most is None or len(shown) >= most or len(ends) < more:
                 return shown[-most:] if most else shown
             more *= 2

@@ -65,7 +65,8 @@ def read_texts(tree: TreeView, turn_ends: Sequence[TurnEnd], bare: BareTexts) ->
 
 def given_texts(turn_ends: Iterable[TurnEnd], bare: BareTexts) -> list[str]:
     """The texts of the human messages of turns, with constant text."""
-    return [bare.by_node.get(end.human_id or 0, end.human) for end in turn_ends]
+    texts = bare.by_node
+    return [texts.get(end.human_id or 0, end.human) if texts else end.human for end in turn_ends]
 
 
 def bare_turns(turn_ends: Iterable[TurnEnd], bare: BareTexts) -> list[TurnEnd]:
@@ -73,5 +74,5 @@ def bare_turns(turn_ends: Iterable[TurnEnd], bare: BareTexts) -> list[TurnEnd]:
     if not (bare.constant or bare.by_node):
         return list(turn_ends)
     ends = list(turn_ends)
-    bared = zip(ends, map(bare.of, given_texts(ends, bare)), strict=True)
+    bared = zip(ends, bare.of_all(given_texts(ends, bare)), strict=True)
     return [end if text == end.human else replace(end, human=text) for end, text in bared]

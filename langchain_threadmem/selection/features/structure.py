@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from operator import gt
 from typing import TypeAlias
 
 import numpy as np
@@ -124,15 +126,11 @@ class Paths:
 
 def _links(turn_ends: Sequence[TurnEnd]) -> tuple[Places, Places, Mapping[int | None, int]]:
     """`Tree.previous`, `Tree.openings`, and the position of each id."""
-    places: dict[int | None, int] = {}
-    latest = 0
-    for place, turn in enumerate(turn_ends):
-        if turn.id <= latest:
-            raise InputError(
-                f"turn ends come oldest first, but {turn.id!r} follows {latest!r}; sort them by id"
-            )
-        places[turn.id] = place
-        latest = turn.id
+    ids = [turn.id for turn in turn_ends]
+    for latest, id_ in pairwise([0, *ids]):
+        if id_ <= latest:
+            raise InputError(f"turn ends come oldest first, but {id_!r} follows {latest!r}; sort them by id")
+    places: dict[int | None, int] = dict(zip(ids, range(len(ids)), strict=True))
     previous = [-1 if turn.previous is None else places.get(turn.previous, len(places)) for turn in turn_ends]
     if len(places) in previous:
         turn = turn_ends[previous.index(len(places))]
@@ -142,7 +140,7 @@ def _links(turn_ends: Sequence[TurnEnd]) -> tuple[Places, Places, Mapping[int | 
         )
     openings = list(range(len(previous)))
     order: Iterable[int] = range(len(previous))
-    if any(before > place for place, before in enumerate(previous)):
+    if any(map(gt, previous, order)):
         order = parents_first(dict(enumerate(previous)))  # `place` has put a turn below a later turn.
     for place in order:
         if previous[place] >= 0:

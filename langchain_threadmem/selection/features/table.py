@@ -288,7 +288,7 @@ def describe(
     }
     # If `among` contains no end of a thread, each candidate is compared with all others.
     rows = _rows(columns, leaves if leaves.any() else ~leaves, root, common, features.cues)
-    ids = [*(turn_ends[position].id for position in positions.tolist()), None]
+    ids = [*[turn_ends[position].id for position in positions.tolist()], None]
     return Candidates(positions, ids, rows, cosines[positions], familiarity)
 
 
@@ -350,7 +350,7 @@ def _rows(
     rows[layout.best, -1] = table[layout.of_best].max(1)
     for name, value in root.items():
         rows[_AT[name], -1] = value
-    rows[_AT["all_" + _ALL[0]] :] = np.array([*(common[name] for name in _ALL), *cues])[:, None]
+    rows[_AT["all_" + _ALL[0]] :] = np.array([*[common[name] for name in _ALL], *cues])[:, None]
     return rows.T
 
 
