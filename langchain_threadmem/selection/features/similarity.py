@@ -15,7 +15,6 @@ from langchain_threadmem.common.arrays import Floats
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.selection.features.structure import LEAST, Paths, Table, Tree, along, best_after
 from langchain_threadmem.selection.features.words import best_before, children, fitted
-from langchain_threadmem.selection.turn_ends import TurnEnd
 
 CALIBRATION_TURNS = 32
 """The number of latest turns from which the mean similarity is estimated."""
@@ -54,7 +53,7 @@ class Compatibility:
     def fits(
         self,
         cache: dict[tuple[str, str], float],
-        turn_ends: Sequence[TurnEnd],
+        texts: Sequence[tuple[str, str]],
         humans: Floats,
         answers: Floats,
         paths: Paths,
@@ -63,14 +62,13 @@ class Compatibility:
 
         Args:
             cache: Results of earlier calls, by the text of the answer and of the next message.
-            turn_ends: All turns.
+            texts: The human message and the answer of each turn.
             humans: Vectors of their human messages.
             answers: Vectors of their answers.
             paths: The ends of the threads of the candidates.
         """
         above, below = paths.above.tolist(), paths.below.tolist()
-        texts = [(turn.answer_with_calls if turn.calls else turn.answer, turn.human) for turn in turn_ends]
-        pairs = [(texts[before][0], texts[after][1]) for before, after in zip(above, below, strict=True)]
+        pairs = [(texts[before][1], texts[after][0]) for before, after in zip(above, below, strict=True)]
         fits = [cache.get(pair) for pair in pairs]
         for place, fit in enumerate(fits):
             if fit is None:
@@ -91,8 +89,8 @@ def similarities(humans: Floats, answers: Floats, vector: Floats) -> tuple[Table
     among, across = late_humans @ late_humans.T, late_answers @ late_humans.T
     own, own_pairs = among.diagonal(), across.diagonal()  # Own pairs are nearer than others.
     pairs = to_human, to_answer, among, across
-    total = sum(float(part.sum()) for part in pairs) - float(own.sum() + own_pairs.sum())
-    squares = sum(float(np.vdot(part, part)) for part in pairs)
+    total = sum([float(part.sum()) for part in pairs]) - float(own.sum() + own_pairs.sum())
+    squares = sum([float(np.vdot(part, part)) for part in pairs])
     squares -= float(own @ own + own_pairs @ own_pairs)
     count = 2 * (len(to_human) + len(own) * (len(own) - 1))
     if not math.isfinite(total):
@@ -129,7 +127,7 @@ def by_learning(
     learned: Compatibility,
     cache: dict[tuple[str, str], float],
     cosines: Table,
-    turn_ends: Sequence[TurnEnd],
+    texts: Sequence[tuple[str, str]],
     humans: Floats,
     answers: Floats,
     vector: Floats,
@@ -142,7 +140,7 @@ def by_learning(
     topic = learned.thread @ vector
     belongs = answers @ topic + humans @ topic
     follows = (answers @ (learned.answer @ vector) + humans @ (learned.human @ vector))[path]
-    own, best = fitted(len(humans), paths, learned.fits(cache, turn_ends, humans, answers, paths))
+    own, best = fitted(len(humans), paths, learned.fits(cache, texts, humans, answers, paths))
     return {
         "raw": near[:, 0],
         "raw_thread": (near * weight).sum(1),

@@ -155,20 +155,13 @@ def _probabilities(
     children, placed = [0.0] * len(turn_ends), [1.0] * len(turn_ends)
     tracks: Tracks = []
     for place, (turn, before) in enumerate(zip(turn_ends, previous.tolist(), strict=True)):
-        track: list[tuple[int, float]] = []
+        tracks.append(track := [])
         if turn.chances:
-            above = turn.previous
-            for parent, chance in turn.chances:
-                if parent == above:
-                    placed[place] = chance
-                at = places.get(parent)
-                if at is not None:
-                    track.append((at, chance))
-                    children[at] += chance
-        elif before >= 0:
-            track.append((before, 1.0))
-            children[before] += 1.0
-        tracks.append(track)
+            placed[place] = dict(turn.chances).get(turn.previous, 1.0)
+        for parent, chance in turn.chances or (((turn.previous, 1.0),) if before >= 0 else ()):
+            if (at := places.get(parent)) is not None:
+                track.append((at, chance))
+                children[at] += chance
     return np.array(children), np.array(placed), tracks
 
 

@@ -46,6 +46,7 @@ from langchain_threadmem.selection.features.structure import (
     shortlist,
 )
 from langchain_threadmem.selection.features.words import (
+    ENDS_AND_FITS,
     FITS,
     MOST_MASS,
     Reader,
@@ -183,6 +184,8 @@ FEATURES = (
 )
 """The columns of `Candidates.rows`."""
 _AT = {name: place for place, name in enumerate(FEATURES)}
+_ENDS = [_AT[name] for name in ENDS_AND_FITS]
+_OF_ALL = slice(_AT["all_" + _ALL[0]], None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,13 +256,21 @@ def describe(
         late = (human_vectors[-LATELY:] @ compatibility.centers.T).max(1)
         familiarity = (float(late.sum()) + familiar) / (len(late) + 1)
         columns |= by_learning(
-            compatibility, reader.fits, cosines, turn_ends, human_vectors, answer_vectors, vector, tree, paths
+            compatibility,
+            reader.fits,
+            cosines,
+            turns.texts,
+            human_vectors,
+            answer_vectors,
+            vector,
+            tree,
+            paths,
         )
     columns |= by_word_vectors(turns, paths, features)
     columns |= by_words(turns, paths, features, shared)
     columns |= by_strangeness(columns["unshared"], columns["thread_best"])
-    columns |= by_ends(turns, paths, features)
-    columns |= by_place(tree, paths)
+    ends, columns_of_ends = by_ends(turns, paths, features)
+    columns |= columns_of_ends | by_place(tree, paths)
     leaves = tree.ended[positions]
     stays, opens = habits(tree.tracks)
     last = dict(zip(END_CUES, turns.ends[count - 1].tolist(), strict=True))
@@ -287,7 +298,7 @@ def describe(
         "opens": opens,
     }
     # If `among` contains no end of a thread, each candidate is compared with all others.
-    rows = _rows(columns, leaves if leaves.any() else ~leaves, root, common, features.cues)
+    rows = _rows(columns, ends, leaves if leaves.any() else ~leaves, root, common, features.cues)
     ids = [*[turn_ends[position].id for position in positions.tolist()], None]
     return Candidates(positions, ids, rows, cosines[positions], familiarity)
 
@@ -328,6 +339,7 @@ def _layout(names: tuple[str, ...]) -> _Layout:
 
 def _rows(
     columns: Mapping[str, Table | Floats],
+    ends: Table,
     rivals: NDArray[np.bool_],
     root: Mapping[str, float],
     common: Mapping[str, float],
@@ -336,7 +348,8 @@ def _rows(
     """The rows of the candidates and of a new root.
 
     Args:
-        columns: The features of the candidates, by the names in `_CANDIDATE`.
+        columns: The features of the candidates, by the names in `_CANDIDATE`, without those of `ends`.
+        ends: A row for each of `ENDS_AND_FITS`.
         rivals: The candidates over which leads are computed.
         root: The features of the new root, by the names in `_ROOT`, without those of `_BEST`.
         common: The features of all rows, by the names in `_ALL`.
@@ -346,11 +359,12 @@ def _rows(
     # Built transposed, since each column is then contiguous in memory.
     rows = np.zeros((len(FEATURES), len(rivals) + 1))
     rows[layout.columns, :-1] = table
+    rows[_ENDS, :-1] = ends
     rows[layout.leads, :-1] = _leads(table[layout.led], rivals)
     rows[layout.best, -1] = table[layout.of_best].max(1)
     for name, value in root.items():
         rows[_AT[name], -1] = value
-    rows[_AT["all_" + _ALL[0]] :] = np.array([*[common[name] for name in _ALL], *cues])[:, None]
+    rows[_OF_ALL] = np.array([*[common[name] for name in _ALL], *cues])[:, None]
     return rows.T
 
 

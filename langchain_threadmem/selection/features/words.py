@@ -61,7 +61,9 @@ FITS = {
 }
 """The end cue of an answer that asks a question, and the message cues of a fitting reply."""
 _ASKED = [END_CUE_AT[asked] for asked, _ in FITS.values()]
-_GIVEN = [[MESSAGE_CUE_AT[gift] for gift in given] for _, given in FITS.values()]
+_GIVEN = np.array(
+    [[MESSAGE_CUE_AT[name] for name in (*given, *given[-1:] * 4)[:4]] for _, given in FITS.values()]
+)
 _HUMAN, _ANSWER, _HUMAN_NAME, _ANSWER_NAME = 1, 2, 4, 8
 """The roles of a word in a turn, as bits: a term, or a name or number, of the human message or the answer."""
 
@@ -164,6 +166,12 @@ class MessageFeatures:
         return message_cues(self.text, self.phrases)
 
     @cached_property
+    def gifts(self) -> Table:
+        """For each of `FITS`, whether the message is a fitting reply."""
+        gifts: Table = np.array(self.cues)[_GIVEN].max(1)
+        return gifts
+
+    @cached_property
     def leaning(self) -> float:
         """The result of `cues.leaning`."""
         return leaning(self.text, self.phrases)
@@ -179,6 +187,7 @@ class TurnFeatures:
     """The features of turns, one row each, and a last, empty row, which index -1 reads.
 
     Attributes:
+        texts: The human message and the answer of each turn.
         roles: The words of each turn, with their roles.
         signatures: The signatures of these words.
         ends: (rows, cues) a column for each of `cues.END_CUES`.
@@ -188,6 +197,7 @@ class TurnFeatures:
         closing: (rows,) the learned weight of the turn as the last of its thread.
     """
 
+    texts: Sequence[tuple[str, str]]
     roles: Sequence[Mapping[str, int]]
     signatures: Signatures
     ends: Floats
@@ -243,6 +253,7 @@ class Reader:
         rank, scalars = self.word_vectors.rank, len(END_CUES) + 2
         answers, humans = table[:, scalars : scalars + rank], table[:, scalars + rank :]
         return TurnFeatures(
+            texts,
             roles,
             signatures,
             table[:, : scalars - 2],
@@ -310,17 +321,22 @@ class Shared:
         return self.turns[:-1] @ message.rarity
 
 
-def by_ends(turns: TurnFeatures, paths: Paths, message: MessageFeatures) -> dict[str, Table | Floats]:
-    """The end cues of the turns, and whether the message is a fitting reply."""
+ENDS_AND_FITS = (*("end_" + name for name in END_CUES), *("fit_" + name for name in FITS))
+"""The columns of the first table that `by_ends` returns."""
+
+
+def by_ends(
+    turns: TurnFeatures, paths: Paths, message: MessageFeatures
+) -> tuple[Table, dict[str, Table | Floats]]:
+    """The end cues of the turns, and whether the message is a fitting reply.
+
+    Returns:
+        A row for each of `ENDS_AND_FITS`, and further columns.
+    """
     ends = turns.ends[paths.last]
-    gifts = [max([message.cues[gift] for gift in given]) for given in _GIVEN]
-    fits = ends[:, _ASKED] * np.array(gifts)
-    return {
-        **{"end_" + name: ends[:, place] for name, place in END_CUE_AT.items()},
-        **{"fit_" + name: fits[:, place] for place, name in enumerate(FITS)},
-        "fit": fits.sum(1),
-        "before_farewell": turns.ends[paths.turns[:, 1], END_CUE_AT["human_farewell"]],
-    }
+    fits = ends[:, _ASKED] * message.gifts
+    before = turns.ends[paths.turns[:, 1], END_CUE_AT["human_farewell"]]
+    return np.concatenate([ends, fits], 1).T, {"fit": fits.sum(1), "before_farewell": before}
 
 
 def by_word_vectors(turns: TurnFeatures, paths: Paths, message: MessageFeatures) -> dict[str, Table | Floats]:
@@ -363,6 +379,9 @@ def best_before(values: Table | Floats, inside: NDArray[np.bool_]) -> Table | Fl
     return np.where(inside[:, 1], best, 0.0)
 
 
+_SHARED_WORDS = ("answer_words", "turn_words", "thread_words", "only_words")
+
+
 def by_words(
     turns: TurnFeatures, paths: Paths, message: MessageFeatures, shared: Shared
 ) -> dict[str, Table | Floats]:
@@ -386,16 +405,17 @@ def by_words(
     thread = np.sqrt(usual / np.maximum(size.sum(1), usual))
     mass, masses = float(message.rarity.sum()), (threads @ message.rarity) * thread
 
-    def score(words: NDArray[np.bool_], by: Table = rarity, most: float = ENOUGH_WORDS) -> Table:
-        return np.asarray(np.minimum(words @ by, most))
-
+    in_turn = shared.turns[last]
+    # One row for each of the first four columns.
+    scores = np.minimum(
+        np.array([shared.answers[last], in_turn, threads, threads & only]) @ rarity, ENOUGH_WORDS
+    )
+    scores *= np.array([turn, turn, thread, thread])
+    scores[2:] *= own
     return {
-        "answer_words": score(shared.answers[last]) * turn,
-        "turn_words": score(shared.turns[last]) * turn,
-        "thread_words": score(threads) * thread * own,
-        "only_words": score(threads & only) * thread * own,
+        **dict(zip(_SHARED_WORDS, scores, strict=True)),
         "known": threads.sum(1) / max(len(message.terms), 1) * thread,
-        "rare_turn": score(shared.turns[last], message.rarity, MOST_MASS) * turn,
+        "rare_turn": np.minimum(in_turn @ message.rarity, MOST_MASS) * turn,
         "rare_thread": np.minimum(masses, MOST_MASS) * own,
         "rare_share": masses / (mass + 1.0),
         "unshared": np.minimum(mass - masses, MOST_MASS),
