@@ -281,7 +281,7 @@ class ConstantText:
 
 
 def _has_word(text: str) -> bool:
-    return any(character.isalnum() for character in text)
+    return any(map(str.isalnum, text))
 
 
 def _trimmed(text: str, *, in_sentence: bool) -> str:

@@ -124,7 +124,7 @@ class Choice:
 def stored_chances(probabilities: Mapping[int | None, float]) -> Chances:
     """The likeliest candidates, at most `CHANCES_KEPT`, without very unlikely candidates."""
     first = islice(probabilities.items(), CHANCES_KEPT)
-    return tuple((candidate, chance) for candidate, chance in first if chance >= LEAST_CHANCE)
+    return tuple([(candidate, chance) for candidate, chance in first if chance >= LEAST_CHANCE])
 
 
 FIRST = Choice("the first message", {None: 1.0})

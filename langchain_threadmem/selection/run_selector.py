@@ -218,8 +218,10 @@ def _stated(view: TreeView, selector: AnySelector) -> tuple[str, Chances]:
         raise SelectionError(f"{name} set the reason {view.reason!r:.200}, which is not text")
     try:
         chances = tuple(
-            (None if candidate is None else operator.index(candidate), float(chance))
-            for candidate, chance in view.chances or ()
+            [
+                (None if candidate is None else operator.index(candidate), float(chance))
+                for candidate, chance in view.chances or ()
+            ]
         )
     except (TypeError, ValueError, OverflowError) as error:
         raise SelectionError(

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 
@@ -75,7 +74,7 @@ class SecondLook:
 def ranked(ids: Sequence[int | None], chances: Table) -> Chances:
     """Candidates with their probabilities, the likeliest first; very unlikely candidates are left out."""
     order = np.argsort(-chances, kind="stable").tolist()
-    return tuple((ids[row], float(chances[row])) for row in order if chances[row] >= LEAST_CHANCE)
+    return tuple([(ids[row], float(chances[row])) for row in order if chances[row] >= LEAST_CHANCE])
 
 
 def look_again(
@@ -104,9 +103,9 @@ def look_again(
         `None` if the turn needs no second look: its place is certain or was not chosen by probability, its
         candidates are gone, or its answer is clearly about the chosen candidate.
     """
-    places = {end.id: place for place, end in enumerate(before)}
-    among = sorted(places[id_] for id_, _ in turn.chances if id_ is not None and id_ in places)
-    ids = [*(before[place].id for place in among), None]
+    places: dict[int | None, int] = {end.id: place for place, end in enumerate(before)}
+    among = sorted([places[id_] for id_, _ in turn.chances if id_ in places])
+    ids = [*[before[place].id for place in among], None]
     if not among or turn.previous not in ids or not doubtful(turn, sure):
         return None
     if vector is not None:
@@ -153,7 +152,7 @@ def reconsidered(
     """
     first = max(len(turn_ends) - LATE, 0)
     revised = list(turn_ends[:first])
-    known_ids = {None, *(end.id for end in revised)}
+    known_ids = {None, *[end.id for end in revised]}
 
     def second_look(place: int, turn: TurnEnd) -> Chances:
         late = slice(max(place - LATE, 0), place)
@@ -165,8 +164,10 @@ def reconsidered(
     for place, turn in enumerate(turn_ends[first:], first):
         if doubtful(turn):
             stored = tuple(turn.chances)
-            key = (way, version, turn.id, turn.answer_with_calls, stored)
-            chances = reader.second_looks.setdefault(key, partial(second_look, place, turn))
+            answer = turn.answer_with_calls if turn.calls else turn.answer
+            key = (way, version, turn.id, answer, stored)
+            if (chances := reader.second_looks.get(key)) is None:
+                reader.second_looks.put(key, chances := second_look(place, turn))
             # The likeliest parent may be removed, or older than these turns.
             if chances != stored and chances[0][0] in known_ids:
                 turn = replace(turn, previous=chances[0][0], chances=chances)

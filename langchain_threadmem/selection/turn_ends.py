@@ -496,6 +496,6 @@ class TurnIndex:
 
     def _present(self, chances: Chances) -> Chances:
         """Candidates as present ends."""
-        if not any(id_ in self._moved for id_, _ in chances):
+        if not self._moved or self._moved.keys().isdisjoint([id_ for id_, _ in chances]):
             return chances
         return tuple((None if id_ is None else self._now(id_), chance) for id_, chance in chances)

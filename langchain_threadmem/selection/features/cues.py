@@ -52,7 +52,7 @@ def terms(text: str, phrases: Phrases) -> frozenset[str]:
         words = {
             word for word in words if not (phrases.stop_words.intersection(word) or _HIRAGANA.fullmatch(word))
         }
-    return frozenset(_stem(word, phrases) for word in words)
+    return frozenset([_stem(word, phrases) for word in words])
 
 
 @cache_of_texts(8192)
@@ -75,7 +75,7 @@ def names(text: str, phrases: Phrases) -> frozenset[str]:
         ['30', '7', 'lark', 'the']
     """
     pattern = _VALUE if phrases.capitals else _NUMBER
-    return frozenset(value.lower() for value in pattern.findall(_shortened(text)))
+    return frozenset([value.lower() for value in pattern.findall(_shortened(text))])
 
 
 _PHRASES_OF_MESSAGES = {
@@ -117,11 +117,11 @@ def message_cues(message: str, phrases: Phrases) -> tuple[float, ...]:
         math.log1p(count) - 2.0,
         float(count <= 3),
         float(3 < count <= 7),
-        float(any(mark in message for mark in QUESTION_MARKS)),
-        *(
+        float(any(map(message.__contains__, QUESTION_MARKS))),
+        *[
             float(shows(name) or (name == "greetings" and greets(start)))
             for name in _PHRASES_OF_MESSAGES.values()
-        ),
+        ],
         float(_NUMBER.search(start) is not None or shows("amounts")),
         float(shows("moments")),
         float(shows("places")),
@@ -216,18 +216,18 @@ def end_cues(human: str, answer: str, phrases: Phrases) -> tuple[float, ...]:
     """
     tail = _plain(answer[-TAIL:])
     # Without a question mark the pattern scans the text from every character.
-    match = _LAST_QUESTION.search(tail) if any(mark in tail for mark in QUESTION_MARKS) else None
+    match = _LAST_QUESTION.search(tail) if any(map(tail.__contains__, QUESTION_MARKS)) else None
     question = match.group().strip() if match else ""
     asks, ends = phrases.shown(question), phrases.shown(tail)
     human_shows = phrases.shown(_read(human, phrases)[0])
     return (
         float(bool(question)),
-        *((float(asks(name)) for name in _PHRASES_OF_QUESTIONS.values()) if question else _NO_QUESTION),
-        *(float(ends(name)) for name in _PHRASES_OF_ENDINGS.values()),
+        *([float(asks(name)) for name in _PHRASES_OF_QUESTIONS.values()] if question else _NO_QUESTION),
+        *[float(ends(name)) for name in _PHRASES_OF_ENDINGS.values()],
         math.log1p(len(answer) / 100.0),
         float(human_shows("farewells")),
         float(human_shows("thanks")),
-        float(any(mark in human for mark in QUESTION_MARKS)),
+        float(any(map(human.__contains__, QUESTION_MARKS))),
     )
 
 

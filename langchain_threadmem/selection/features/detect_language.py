@@ -55,7 +55,7 @@ def language_of(text: str, before: Sequence[str] = ()) -> str:
     if script or not before:
         return script or _likeliest(counts)
     likeliest = _likeliest(counts)
-    if all(counts[likeliest] - count >= CLEAR for code, count in counts.items() if code != likeliest):
+    if counts[likeliest] - max([count for code, count in counts.items() if code != likeliest]) >= CLEAR:
         return likeliest
     usual_script, usual_counts = _votes(
         " ".join(earlier[:LOOKED_AT] for earlier in before), len(before) * LOOKED_AT
