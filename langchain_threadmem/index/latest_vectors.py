@@ -19,7 +19,6 @@ from langchain_threadmem.engine.runtime import Runtime, TreeCache
 from langchain_threadmem.index import vectors as stored
 from langchain_threadmem.index import watermarks
 from langchain_threadmem.index.embed import EmbeddingQueue, embed, embed_tree
-from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.index.units import memory
 from langchain_threadmem.index.vectors import NONE, Vectors
 from langchain_threadmem.index.watermarks import Watermark
@@ -75,14 +74,15 @@ class LatestVectors:
     """The vectors of the latest messages of a conversation, by number of the node.
 
     Attributes:
+        model: The name under which the vectors are stored.
         epoch: The epoch of the conversation.
         has_all: Whether no older vectors are stored.
         new: The vectors that are not stored yet, by number of the node.
         mark: The watermark of the stored vectors.
     """
 
-    def __init__(self, epoch: int) -> None:
-        self.epoch = epoch
+    def __init__(self, model: str, epoch: int) -> None:
+        self.model, self.epoch = model, epoch
         self.has_all = False
         self.new: dict[int, Floats] = {}
         self.mark = 0
@@ -162,6 +162,7 @@ class _Block:
 
 def latest_vectors(
     runtime: Runtime,
+    model: str,
     tree: int,
     epoch: int,
     numbers: Collection[int],
@@ -172,6 +173,7 @@ def latest_vectors(
 
     Args:
         runtime: The owner's memory, with an embedding model.
+        model: The name under which the vectors are stored.
         tree: The conversation.
         epoch: Its epoch.
         numbers: The numbers of the nodes of the messages that are compared.
@@ -185,21 +187,20 @@ def latest_vectors(
     process the vectors of the newest 1,024 messages are read, and of as many older messages in each later
     call.
     """
-    model = runtime.get(Indexes).model
     cache, key = runtime.get(LatestVectorsOfTrees).values, (tree, model)
     latest = cache.get(key)
     if latest is None or latest.epoch != epoch:
-        cache.put(key, latest := LatestVectors(epoch))
+        cache.put(key, latest := LatestVectors(model, epoch))
         yield from _begin(runtime, tree, latest, min(numbers, default=1))
     elif not latest.has_all:
-        yield from _read_older(tree, latest, model)
+        yield from _read_older(tree, latest)
     new = texts(latest.missing(numbers))
     missing = list(new)
     if missing and (runtime.get(EmbeddingQueue).searched or not _follow(missing, latest.mark)):
         # Other calls may have stored vectors, or there are other messages to embed.
         if not _follow(missing, latest.mark):
             yield from embed_tree(runtime, tree, wait=True)
-        yield from _read_news(tree, latest, model)
+        yield from _read_news(tree, latest)
         missing = latest.missing(missing)
     rows = yield from embed(runtime, [*[new[number] for number in missing], message])
     if missing:
@@ -214,7 +215,7 @@ def new_vectors(runtime: Runtime, tree: int, latest: LatestVectors) -> NewVector
     """The vectors to store with the next message, if any."""
     if not latest.new or runtime.read_only:
         return None
-    return NewVectors(tree, latest.epoch, runtime.get(Indexes).model, dict(latest.new))
+    return NewVectors(tree, latest.epoch, latest.model, dict(latest.new))
 
 
 def stored_now(runtime: Runtime, new: NewVectors | None) -> None:
@@ -232,16 +233,15 @@ def _follow(numbers: Sequence[int], mark: int) -> bool:
 
 def _begin(runtime: Runtime, tree: int, latest: LatestVectors, oldest: int) -> Flow[None]:
     """Read the newest vectors, after older messages than those to compare have been embedded."""
-    model = runtime.get(Indexes).model
-    name = watermarks.embeddings_of(model)
+    name = watermarks.embeddings_of(latest.model)
     mark = (yield from Sql(lambda conn: watermarks.get(conn, tree, name))).watermark.seq
     if mark + 1 < oldest:
         yield from embed_tree(runtime, tree, wait=True)
-    yield from _read_older(tree, latest, model)
+    yield from _read_older(tree, latest)
 
 
-def _read_older(tree: int, latest: LatestVectors, model: str) -> Flow[None]:
-    vectors = latest.vectors
+def _read_older(tree: int, latest: LatestVectors) -> Flow[None]:
+    vectors, model = latest.vectors, latest.model
     before = int(vectors.seqs[0]) if len(vectors.seqs) else nodes.EVERYTHING
 
     def read(conn: Conn) -> _Block:
@@ -254,7 +254,9 @@ def _read_older(tree: int, latest: LatestVectors, model: str) -> Flow[None]:
     latest.has_all = len(block.vectors.seqs) < READ_AT_ONCE or len(latest.vectors.seqs) >= MOST
 
 
-def _read_news(tree: int, latest: LatestVectors, model: str) -> Flow[None]:
+def _read_news(tree: int, latest: LatestVectors) -> Flow[None]:
+    model = latest.model
+
     def read(conn: Conn) -> _Block:
         mark = watermarks.get(conn, tree, watermarks.embeddings_of(model)).watermark.seq
         return _Block(stored.since(conn, tree, model, latest.last), mark)

@@ -268,7 +268,8 @@ class SemanticNodeSelector(FlowSelector):
             return (yield from _embedded(self._embedder, bare_turns(ends, bare), text))
         assert runtime is not None
         separate = yield from runtime.get(OtherLanguages).model_for(language)
-        if separate is not None or not (yield from model_of(runtime)):
+        model = "" if separate is not None else (yield from model_of(runtime))
+        if not model:
             return _Source(NONE, NOTHING, "", separate)
         if runtime.get(Indexes).settings.history > 1:
             cached = yield from catch_up_vectors(runtime, tree.tree)
@@ -284,9 +285,11 @@ class SemanticNodeSelector(FlowSelector):
             said = _said(bare_turns(among, bare))
             return {number: said[number] for number in missing if said[number].strip()}
 
-        latest, vector = yield from latest_vectors(runtime, tree.tree, tree.turns.epoch, numbers, texts, text)
+        latest, vector = yield from latest_vectors(
+            runtime, model, tree.tree, tree.turns.epoch, numbers, texts, text
+        )
         tree.vectors = new_vectors(runtime, tree.tree, latest)
-        return _Source(latest.vectors, vector, runtime.embedder.model, rough=latest.rough)
+        return _Source(latest.vectors, vector, model, rough=latest.rough)
 
 
 class _Source(NamedTuple):

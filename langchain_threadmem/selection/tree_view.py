@@ -273,7 +273,7 @@ def read_threads(runtime: Runtime, tree: int, index: TurnIndex, near: Sequence[i
 
 def _threads(
     conn: Conn, tree: int, numbers: Sequence[int]
-) -> tuple[list[Sequence[nodes.NodeRow]], Mapping[int, Placement]]:
+) -> tuple[list[list[nodes.NodeRow]], dict[int, Placement]]:
     """Some nodes of the threads of nodes, in their order: the turns of the nodes and the last turns.
 
     Returns:
