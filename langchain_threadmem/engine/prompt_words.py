@@ -10,7 +10,7 @@ from langchain_core.messages import BaseMessage
 from langchain_threadmem.common import forking
 from langchain_threadmem.common.cache import LruCache
 from langchain_threadmem.engine.runtime import Component, Runtime
-from langchain_threadmem.messages.codec import text_of
+from langchain_threadmem.messages.codec import texts_of
 
 _CONVERSATIONS = 64
 """The number of conversations whose prompts are compared."""
@@ -94,8 +94,7 @@ class PromptCounter(Component):
             if len(known) > _MOST_MESSAGES:
                 known.clear()
             words, repeated, beginning = 0, 0, _ROOT
-            for message in prompt:
-                text = text_of(message)
+            for message, text in zip(prompt, texts_of(prompt), strict=True):
                 following = beginning, message.id, hash(text)
                 if (found := known.get(following)) is not None:
                     beginning, number = found

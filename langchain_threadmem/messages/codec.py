@@ -264,7 +264,7 @@ def decode(
     """
     try:
         bodies = _parse([row[1] for row in rows], parsed)
-        return _build(bodies, (row[0] for row in rows), other)
+        return _build(bodies, [row[0] for row in rows], other)
     except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
         raise InputError(f"a stored message body cannot be read: {error}; run verify()") from error
 
@@ -346,6 +346,19 @@ def text_of(message: BaseMessage) -> str:
     content = message.content
     text = content if isinstance(content, str) else str(message.text)
     return text or _transcript_or_refusal(message)
+
+
+def texts_of(messages: Iterable[BaseMessage]) -> list[str]:
+    """The result of `text_of` for each message.
+
+    Example:
+        >>> texts_of([HumanMessage("a"), AIMessage("b")])
+        ['a', 'b']
+    """
+    return [
+        message.content if type(message.content) is str and message.content else text_of(message)
+        for message in messages
+    ]
 
 
 def _transcript_or_refusal(message: BaseMessage) -> str:

@@ -16,8 +16,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
-from operator import itemgetter
+from itertools import pairwise, takewhile
+from operator import eq, itemgetter
 from typing import Final, NamedTuple, TypeAlias
 
 from langchain_threadmem.common.cache import cache_of_texts
@@ -338,7 +338,7 @@ def _shared(
         return ()
     # In this order texts with the same beginning are neighbours.
     ordered = sorted([one for one in read if one.keys[:1] == usual], key=itemgetter(0))
-    common = [_length(one.keys, other.keys) for one, other in pairwise(ordered)]
+    common = [sum(takewhile(bool, map(eq, one.keys, other.keys))) for one, other in pairwise(ordered)]
     found: list[Keys] = []
     for depth in range(1, max(common, default=0) + 1):
         sharing = ordered[_longest_run(common, depth)]
@@ -348,16 +348,6 @@ def _shared(
         if needed and len(sharing) >= max(needed.messages, len(read) * needed.share):
             found.append(sharing[0].keys[:depth])
     return tuple(reversed(found))
-
-
-def _length(one: Keys, other: Keys) -> int:
-    """The number of equal keys at the beginning."""
-    equal = 0
-    for key, same in zip(one, other, strict=False):
-        if key != same:
-            break
-        equal += 1
-    return equal
 
 
 def _longest_run(common: Sequence[int], depth: int) -> slice:
@@ -412,19 +402,21 @@ def _ends(sharing: Sequence[Read], depth: int, *, begun: bool) -> Evidence | Non
     if not _leave_words(sharing, depth):
         return None
     tokens = sharing[0].tokens[:depth]
-    token, words = tokens[-1], sum(one.is_word for one in tokens)
+    token, words = tokens[-1], sum([one.is_word for one in tokens])
     if token.kind in ("line", "tag", "mark"):
         return CLEAR
     if token.kind == "thanks":
         return COURTEOUS
     if token.kind == "word":
         before = [one.tokens[depth] for one in sharing if len(one.tokens) > depth]
-        stops = sum(one.kind == "line" or one.is_sign(_STOPS) for one in before)
+        stops = sum([one.kind == "line" or one.is_sign(_STOPS) for one in before])
         if 2 * stops >= len(sharing):
             return CLEAR if words > 1 else WEAK
         if words > 3 and token.capital:
             return CLEAR
-        return WEAK if 2 * sum(one.is_sign(_PAUSES) for one in before) >= len(sharing) else _undivided(tokens)
+        return (
+            WEAK if 2 * sum([one.is_sign(_PAUSES) for one in before]) >= len(sharing) else _undivided(tokens)
+        )
     if token.is_sign(_STOPS | _PAUSES):
         return None
     if token.is_sign(_OPENING) and depth > 2:
@@ -465,7 +457,7 @@ def _of_signs(tokens: Sequence[Token]) -> Evidence | None:
 
 def _undivided(tokens: Sequence[Token]) -> Evidence:
     """The evidence for constant text that nothing divides from the rest."""
-    return UNDIVIDED[min(sum(token.kind == "word" for token in tokens), 2)]
+    return UNDIVIDED[min(sum([token.kind == "word" for token in tokens]), 2)]
 
 
 def _labels(text: str) -> list[tuple[str, int]]:

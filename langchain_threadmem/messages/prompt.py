@@ -107,6 +107,22 @@ def is_empty_answer(message: BaseMessage) -> bool:
     return isinstance(message, AIMessage) and _without_empty(message) is None
 
 
+def without_empty_answers(messages: Iterable[BaseMessage]) -> list[BaseMessage]:
+    """The messages without the answers for which `is_empty_answer` is true.
+
+    Example:
+        >>> without_empty_answers([HumanMessage("", id="h1"), AIMessage("", id="a1")])
+        [HumanMessage(content='', additional_kwargs={}, response_metadata={}, id='h1')]
+    """
+    return [
+        message
+        for message in messages
+        if isinstance(message, HumanMessage)
+        or (isinstance(message.content, str) and message.content.strip())
+        or not is_empty_answer(message)
+    ]
+
+
 def _is_refused(block: Any) -> bool:
     """Whether a content block is an empty text, or a thought that its provider does not take back."""
     if isinstance(block, str):

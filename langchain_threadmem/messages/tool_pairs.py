@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.messages.quoting import NO_RESULT
@@ -167,7 +167,8 @@ def whole_exchanges(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
         >>> [(message.type, message.content) for message in whole_exchanges(left)]
         [('ai', ''), ('tool', 'This call did not complete: it has no result.'), ('human', 'Never mind')]
     """
-    if not any(map(_is_exchanged, messages)):  # The rest takes ten times as long.
+    others = [message for message in messages if not isinstance(message, HumanMessage)]
+    if not any(map(_is_exchanged, others)):  # The rest takes ten times as long.
         return list(messages)
     starts = exchanges(messages)
     results: dict[int, dict[str, BaseMessage]] = {}

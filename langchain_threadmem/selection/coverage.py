@@ -26,7 +26,7 @@ from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.engine.prompt_words import PromptCounter, PromptWords
 from langchain_threadmem.engine.runtime import TreeCache
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.messages.codec import clone, text_of
+from langchain_threadmem.messages.codec import clone, text_of, texts_of
 from langchain_threadmem.messages.prompt import as_prompt, newest_human
 from langchain_threadmem.messages.quoting import HIT_TOKENS, HITS, QUOTED, is_block
 from langchain_threadmem.messages.roles import is_answer
@@ -223,7 +223,7 @@ def covered(
     Cost: four statements, about 0.2 ms; five more, about 0.5 ms together, if a question of the thread that is
     not in the cache had an uncertain place.
     """
-    thread = [message for message in thread if not is_block(message)]
+    thread = [message for message in thread if not (message.additional_kwargs and is_block(message))]
     newest = newest_human(thread)
     if newest is None or is_answer(thread[-1]):
         return thread
@@ -234,7 +234,7 @@ def covered(
     view: list[BaseMessage] = []
     made: dict[int, _Made] = {}
     length = 0
-    for place, message in enumerate(thread):
+    for place, (message, text) in enumerate(zip(thread, texts_of(thread), strict=True)):
         if isinstance(message, HumanMessage):
             key = tree, str(message.id)
             if place in found.made:
@@ -246,7 +246,7 @@ def covered(
                 before.put(key, list(hits))
             view += made[place].quoted
         view.append(message)
-        length += len(text_of(message))
+        length += len(text)
     if conversation.cover:
         made.pop(newest)  # What is recalled for the turn that is being answered may still change.
         last = max(made, default=-1)

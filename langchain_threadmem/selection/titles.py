@@ -12,7 +12,7 @@ from typing import Final
 
 from langchain_core.messages import BaseMessage
 
-from langchain_threadmem.messages.codec import UNREADABLE, text_of
+from langchain_threadmem.messages.codec import UNREADABLE, texts_of
 from langchain_threadmem.messages.constant_text import NOTHING, ConstantText, constant_text, question_in
 from langchain_threadmem.messages.courtesies import GREETING, greets
 from langchain_threadmem.messages.text import one_line
@@ -71,16 +71,12 @@ def title_of_thread(opening: Iterable[BaseMessage], constant: ConstantText | Non
         >>> title_of_thread([HumanMessage("Hello!"), HumanMessage("Is rye sour?")])
         'Is rye sour?'
     """
-    texts = list(
-        filter(
-            None,
-            (
-                text_of(message).strip()
-                for message in opening
-                if message.type == "human" and UNREADABLE not in message.response_metadata
-            ),
-        )
-    )
+    asked_first = [
+        message
+        for message in opening
+        if message.type == "human" and UNREADABLE not in message.response_metadata
+    ]
+    texts = list(filter(None, map(str.strip, texts_of(asked_first))))
     if constant is None:
         constant = constant_text(texts)
     asked = next((text for text in texts if not greets(text)), None)

@@ -15,6 +15,7 @@ Example:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from operator import itemgetter
 from typing import Any, Literal, Protocol
 
 from sqlalchemy import Select, Table, TableValuedAlias, Text, bindparam, literal_column, select, text
@@ -92,6 +93,8 @@ class Statement:
         constants = dict(compiled.params)
         index = {name: n for n, name in enumerate(self._names)}
         plan = [(index.get(name), constants.get(name)) for name in positions]
+        if len(plan) > 1 and None not in [place for place, _ in plan]:
+            return str(compiled), itemgetter(*[place for place, _ in plan])
 
         def order(values: Sequence[Any]) -> Sequence[Any]:
             return [constant if n is None else values[n] for n, constant in plan]

@@ -390,7 +390,7 @@ def threads(conn: Conn, keys: Collection[int], most: int) -> dict[int, list[Node
     row_of = {row.key: row for row in by_keys(conn, {key for path in paths.values() for key in path})}
     threads = {key: [row_of[above] for above in path if above in row_of] for key, path in paths.items()}
     for key, rows in threads.items():
-        if any(row.parent != above.seq for above, row in pairwise(rows)):
+        if [row.parent for row in rows[1:]] != [row.seq for row in rows[:-1]]:
             threads[key] = thread(conn, key, most)  # a graft is on the path
     return threads
 

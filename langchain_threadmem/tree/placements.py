@@ -16,6 +16,8 @@ from langchain_threadmem.storage.statements import Conn, Statement, insert_of, w
 from langchain_threadmem.tree.node import MOVED, Bias, Chances, Placement
 
 _PUT = insert_of(choice, replace=True)
+NO_CHANCES = json.dumps(())
+"""The stored form of no candidates."""
 _UNREADABLE = Placement(UNREADABLE_NOTE)
 _CHOSEN = select(node.c.seq, node.c.message, *choice.c["reason", "chances", "title"]).join(
     choice, choice.c.key == node.c.key
@@ -171,4 +173,4 @@ def chances_of(stored: str) -> Chances:
 
 
 def _chances(stored: str) -> Chances:
-    return tuple((candidate, float(chance)) for candidate, chance in json.loads(stored))
+    return tuple([(candidate, float(chance)) for candidate, chance in json.loads(stored)])

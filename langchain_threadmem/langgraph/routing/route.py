@@ -46,7 +46,7 @@ from langchain_threadmem.langgraph.routing.store_messages import (
     write_list,
 )
 from langchain_threadmem.messages.codec import decode_stored, encode
-from langchain_threadmem.messages.prompt import is_empty_answer, newest_human, shown
+from langchain_threadmem.messages.prompt import newest_human, shown, without_empty_answers
 from langchain_threadmem.messages.roles import ANSWERING
 from langchain_threadmem.messages.tool_pairs import whole_exchanges
 from langchain_threadmem.messages.typed_json import Writer
@@ -179,7 +179,7 @@ def route(
         outside = {message.id for message in earlier} - view
         rewritten = [message for message in rewritten if message.id not in outside]
     # Providers refuse an answer without content; its node stays in the tree.
-    rewritten = [message for message in whole_exchanges(rewritten) if not is_empty_answer(message)]
+    rewritten = without_empty_answers(whole_exchanges(rewritten))
     if covers:
         rewritten = yield from coverage.covered(conversation, rewritten)
     is_unchanged = not stored.outdated and [new.id for new in rewritten] == [old.id for old in given]

@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from operator import is_not
 
 from langchain_core.messages import BaseMessage, HumanMessage, RemoveMessage, SystemMessage
 
@@ -202,7 +203,7 @@ def store_spoken(
     if (yield from _is_stored(conversation, prepared)):
         return spoken, NOTHING._replace(outdated=prepared.base is not None and prepared.base.outdated)
     owned = yield from with_own_ids(conversation, spoken)
-    if any(own is not message for own, message in zip(owned, spoken, strict=True)):
+    if any(map(is_not, owned, spoken)):
         spoken, prepared = owned, prepare(conversation, owned)
     was_stored = routed in {message.id for message in spoken}
     otherwise = parent_if_emptied(conversation) if was_stored else TIP

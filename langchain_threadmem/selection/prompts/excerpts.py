@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Set
+from collections.abc import Set
 
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
 """The letters of scripts that are written without spaces, and Korean."""
@@ -34,7 +34,7 @@ def excerpt(text: str, words: int, about: str = "", lines: int = LINES) -> str:
         >>> excerpt(text, 4, "How much is the hotel in Oslo?")
         'I planned the trip. [... 6 words left out] The hotel in Oslo costs 90 euros.'
     """
-    ends = list(_ends(text))
+    ends = _ends(text)
     if len(ends) <= words + 2:
         return text
     start = ends[words - 1] if words else 0
@@ -47,18 +47,21 @@ def excerpt(text: str, words: int, about: str = "", lines: int = LINES) -> str:
 
 def count_words(text: str) -> int:
     """The number of words of a text, as `excerpt` counts them."""
-    return sum(1 for _ in _ends(text))
+    return len(_ends(text))
 
 
-def _ends(text: str) -> Iterator[int]:
+def _ends(text: str) -> list[int]:
     """The positions at which the words of a text end."""
-    letters = 0
+    if text.isascii():
+        return [found.end() for found in _WORD.finditer(text)]
+    letters, ends = 0, list[int]()
     for found in _WORD.finditer(text):
         if found.end() - found.start() == 1 and found[0] > "\u0dff":
             letters += 1
             if letters % _LETTERS:
                 continue
-        yield found.end()
+        ends.append(found.end())
+    return ends
 
 
 def _left_out(ends: list[int], first: int, last: int) -> list[str]:

@@ -33,11 +33,16 @@ class Candidates(NamedTuple):
 
     Attributes:
         number: Number of the human message.
-        chances: The numbers of the turn ends and their probabilities, the likeliest first.
+        stored: The candidates as they are stored; most are read for no prompt.
     """
 
     number: int
-    chances: Chances
+    stored: str
+
+    @property
+    def chances(self) -> Chances:
+        """The numbers of the turn ends and their probabilities, the likeliest first."""
+        return stored_placements.chances_of(self.stored)
 
 
 class Path(NamedTuple):
@@ -60,8 +65,8 @@ def path(conn: Conn, key: int) -> Path:
         if state == State.PURGED:
             continue
         messages[number] = message
-        if chances is not None and (pairs := stored_placements.chances_of(chances)):
-            candidates[message] = Candidates(number, pairs)
+        if chances is not None and chances != stored_placements.NO_CHANCES:
+            candidates[message] = Candidates(number, chances)
     return Path(messages, candidates)
 
 

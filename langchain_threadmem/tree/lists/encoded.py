@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import ormsgpack
 from langchain_core.messages import BaseMessage
 
+from langchain_threadmem.common.cache import cache_of_texts
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.messages import typed_json
 from langchain_threadmem.messages.codec import MESSAGE_CLASSES, encode
@@ -93,6 +94,11 @@ def fingerprints(messages: Sequence[BaseMessage], other: Writer | None = None) -
     return hashes
 
 
+@cache_of_texts(8192)
+def _id(message_id: str) -> str:
+    return name_of("a message id", message_id, most=LONGEST_ID)
+
+
 def encode_messages(
     messages: Iterable[BaseMessage], other: Writer | None = None
 ) -> list[EncodedMessage] | None:
@@ -100,7 +106,11 @@ def encode_messages(
     try:
         return [
             EncodedMessage(
-                name_of("a message id", message.id, most=LONGEST_ID), encode(message, other), message.type
+                _id(message.id)
+                if type(message.id) is str
+                else name_of("a message id", message.id, most=LONGEST_ID),
+                encode(message, other),
+                message.type,
             )
             for message in messages
         ]

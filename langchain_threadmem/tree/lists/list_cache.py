@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
+from operator import eq
 from typing import Any, NamedTuple
 
 from langchain_core.messages import BaseMessage
@@ -132,13 +134,13 @@ class PreparedList:
     ) -> PreparedList | None:
         """Prepare a list in which messages far from its end were replaced; `None` for any other list."""
         for candidate in cached:
+            if len(candidate.chunks) != len(chunks) or list(candidate.chunks) == list(chunks):
+                continue
             front = _common_length(candidate.chunks, chunks)
             back = _common_length(candidate.chunks[::-1], chunks[::-1])
-            if not front < len(chunks) or not back or candidate.shared is not None or candidate.former:
+            if not back or candidate.shared is not None or candidate.former:
                 continue
-            if len(candidate.chunks) != len(chunks) or candidate.tail != encode_messages(
-                messages[len(chunks) * CHUNK :], other
-            ):
+            if candidate.tail != encode_messages(messages[len(chunks) * CHUNK :], other):
                 continue
             end = (len(chunks) - back) * CHUNK
             end = next(
@@ -262,9 +264,4 @@ def _extends(cached: CachedList, other: CachedList) -> bool:
 
 def _common_length(first: Sequence[Any], second: Sequence[Any]) -> int:
     """The length of the common beginning of two sequences."""
-    count = 0
-    for left, right in zip(first, second, strict=False):
-        if left != right:
-            break
-        count += 1
-    return count
+    return sum(takewhile(bool, map(eq, first, second)))

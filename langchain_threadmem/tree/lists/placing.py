@@ -474,7 +474,7 @@ def spans(
         [(7, 64), (3, 4)]
     """
     placed, joined = list(places), list(before)
-    above = [joined[-1][1] if joined else -1, *(place[0] for place in placed)]
+    above = [joined[-1][1] if joined else -1, *[place[0] for place in placed]]
     starts = [n for n, place in enumerate(placed) if place[1] != above[n]]
     ends = [*starts, len(placed)]
     if joined:  # The last span may continue.
