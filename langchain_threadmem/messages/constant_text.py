@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise, takewhile
+from itertools import chain, pairwise, takewhile
 from operator import eq, itemgetter
 from typing import Final, NamedTuple, TypeAlias
 
@@ -409,14 +409,14 @@ def _ends(sharing: Sequence[Read], depth: int, *, begun: bool) -> Evidence | Non
         return COURTEOUS
     if token.kind == "word":
         before = [one.tokens[depth] for one in sharing if len(one.tokens) > depth]
-        stops = sum([one.kind == "line" or one.is_sign(_STOPS) for one in before])
+        signs = [one.key[0] for one in before if one.kind in ("sign", "line")]
+        stops = sum([sign in _STOPS or sign == "\n" for sign in signs])
         if 2 * stops >= len(sharing):
             return CLEAR if words > 1 else WEAK
         if words > 3 and token.capital:
             return CLEAR
-        return (
-            WEAK if 2 * sum([one.is_sign(_PAUSES) for one in before]) >= len(sharing) else _undivided(tokens)
-        )
+        pauses = sum([sign in _PAUSES for sign in signs])
+        return WEAK if 2 * pauses >= len(sharing) else _undivided(tokens)
     if token.is_sign(_STOPS | _PAUSES):
         return None
     if token.is_sign(_OPENING) and depth > 2:
@@ -460,11 +460,12 @@ def _undivided(tokens: Sequence[Token]) -> Evidence:
     return UNDIVIDED[min(sum([token.kind == "word" for token in tokens]), 2)]
 
 
-def _labels(text: str) -> list[tuple[str, int]]:
+@cache_of_texts(8192)
+def _labels(text: str) -> tuple[tuple[str, int], ...]:
     """The labels at the beginning of lines and the opening tags of a text, with their ends."""
-    return [
-        ((found["label"] or found["tag"]).strip().lower(), found.end()) for found in _LABEL.finditer(text)
-    ]
+    return tuple(
+        [((found["label"] or found["tag"]).strip().lower(), found.end()) for found in _LABEL.finditer(text)]
+    )
 
 
 def question_in(text: str) -> str:
@@ -490,7 +491,7 @@ def question_in(text: str) -> str:
 
 def _questions(texts: Sequence[str]) -> frozenset[str]:
     """The labels and tags of most texts that announce a question."""
-    several = Counter(label for text in texts for label in {label for label, _ in _labels(text)})
+    several = Counter(chain.from_iterable([dict(_labels(text)) for text in texts]))
     return frozenset(
         label
         for label, count in several.items()

@@ -127,9 +127,9 @@ def unseen_at(conn: Conn, tree: int, number: int) -> Sequence[Range]:
 
 
 def _last_turn(conn: Conn, rows: Sequence[NodeRow], key: int) -> list[NodeRow]:
-    if not any(row.role == "human" for row in rows):
+    if "human" not in [row.role for row in rows]:
         rows = nodes.thread(conn, key)
-    first = max((n for n, row in enumerate(rows) if row.role == "human"), default=0)
+    first = max([n for n, row in enumerate(rows) if row.role == "human"], default=0)
     return [row for row in rows[first:] if row.role != "system"]
 
 
