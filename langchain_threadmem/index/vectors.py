@@ -186,7 +186,7 @@ def dimensions(conn: Conn, owner: str, model: str) -> int | None:
 def by_keys(conn: Conn, model: str, keys: Sequence[int]) -> dict[int, NDArray[np.float32]]:
     """The vectors of nodes; nodes without a vector are omitted."""
     rows = conn.all(_BY_KEYS, json.dumps(keys), model) if keys else []
-    halves = ((row[0], opened(conn, row[1])) for row in rows)
+    halves = [(row[0], opened(conn, row[1])) for row in rows]
     return {key: np.frombuffer(half, np.float16).astype(np.float32) for key, half in halves if half}
 
 

@@ -286,7 +286,7 @@ def _memory_hits(runtime: Runtime, question: Question, vector: Vector | None) ->
             within,
             excluded,
             sought=None if text is None else sought_in(text, runtime.get(Indexes).language),
-            known=lambda unit: said_by(unit).wording in shown,
+            known=(lambda unit: said_by(unit).wording in shown) if shown else None,
         )
         hits += [UnitHit(hit.key, unit) for hit, unit in more]
     return hits

@@ -136,7 +136,10 @@ class Postings:
                  bool(terms), live)
             )  # fmt: skip
             row_of[seq] = row
-            self._post(row, terms)
+            # A substring search excludes most terms before the text, which may be long, is split and counted.
+            among = None if self._only is None else [*filter(terms.__contains__, self._only)]
+            if among is None or among:
+                self._post(row, terms, among)
         self._grow(rows)
         self.set_parents(late)
 
@@ -159,20 +162,18 @@ class Postings:
         self._buffer[self._count : total] = np.array(rows, _ROW)
         self._count = total
 
-    def _post(self, row: int, terms: str) -> None:
-        if self._only is None:
-            spoken, code = lines_of(terms)
+    def _post(self, row: int, terms: str, among: Sequence[str] | None) -> None:
+        spoken, code = lines_of(terms)
+        if among is None:
             counts: dict[str, float] = dict(Counter(spoken))
             for term in code:
                 counts[term] = counts.get(term, 0.0) + CODE
             leads = Counter((spoken or code)[:LEAD])
             for term, count in counts.items():
                 self._enter(term, row, count, leads.get(term, 0))
-        # A substring search excludes most terms before the text, which may be long, is split and counted.
-        elif terms_here := [term for term in self._only if term in terms]:
-            spoken, code = lines_of(terms)
+        else:
             lead = (spoken or code)[:LEAD]
-            for term in terms_here:
+            for term in among:
                 count = spoken.count(term) + CODE * code.count(term)
                 if count:
                     self._enter(term, row, count, lead.count(term))
@@ -206,7 +207,7 @@ class Postings:
         lists = self._lists.get(term)
         if lists is None:
             return NO_POSTING
-        return Posting(*(np.array(column) for column in lists))
+        return Posting(*map(np.array, lists))
 
     def directing(self) -> NDArray[np.bool_]:
         """Whether each message is of a person, and has words of standing instructions."""

@@ -316,7 +316,7 @@ def weighed(parts: Mapping[str, Floats], weights: Mapping[str, tuple[float, floa
         weights: The weights of each part with embeddings, and without embeddings.
         alone: Whether to use the weights without embeddings.
     """
-    total: Floats = sum((weights[name][alone] * values for name, values in parts.items()), np.zeros(1))
+    total: Floats = sum([weights[name][alone] * values for name, values in parts.items()], np.zeros(1))
     return total
 
 

@@ -9,6 +9,7 @@ comes before the older one (`recall.versions`).
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, Generic, NamedTuple, Protocol
 
 from langchain_threadmem.common.filters.conditions import Condition
@@ -119,12 +120,10 @@ def search(
     values: dict[K, T] = {}
     while True:
         candidates = yield from source.candidates(wanted, growth)
-        hits = [
-            hit
-            for hit in candidates.hits
-            if hit.key not in excluded and is_within(hit.why.similarity, within)
-        ]
-        hits.sort(key=lambda hit: -hit.score)
+        hits = [hit for hit in candidates.hits if hit.key not in excluded]
+        if within != ANY:
+            hits = [hit for hit in hits if is_within(hit.why.similarity, within)]
+        hits.sort(key=attrgetter("score"), reverse=True)
         results, read = yield from _read(source, hits, most, condition, known, values)
         if len(results) >= most or candidates.complete:
             break
@@ -132,7 +131,8 @@ def search(
     if sought is None:
         return [(hit, value) for hit, value, _ in results[:most]]
     last = [result.said for result in results[-LOOKED_AHEAD:]]
-    newer = [hit for hit in hits[read : read + LOOKED_AHEAD] if _may_update(hit, last, sought)]
+    older = [said for said in last if sought.may_state(said) and sought.covers(said)]
+    newer = [hit for hit in hits[read : read + LOOKED_AHEAD] if _may_update(hit, older)]
     if newer:
         known_wordings = {result.said.wording for result in results}
         further, _ = yield from _read(source, newer, len(newer), condition, known, values)
@@ -146,14 +146,10 @@ def search(
     return [(hit, value) for hit, value, _ in _with_standing(found, standing, most)[:most]]
 
 
-def _may_update(hit: Hit[Any], older: Sequence[Said], sought: Sought) -> bool:
-    """Whether a hit, which is not read yet, may be a newer statement of a thing than one of several texts."""
+def _may_update(hit: Hit[Any], older: Sequence[Said]) -> bool:
+    """Whether a hit, which is not read yet, may be a newer statement than one of several statements."""
     return bool(hit.why.terms) and any(
-        sought.may_state(said)
-        and sought.covers(said)
-        and hit.speaker == said.speaker
-        and hit.time >= said.time
-        for said in older
+        hit.speaker == said.speaker and hit.time >= said.time for said in older
     )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.index import queries as document_queries
 from langchain_threadmem.index import vectors, watermarks
 from langchain_threadmem.index.catch_up_words import catch_up_words
+from langchain_threadmem.index.documents import Record
 from langchain_threadmem.index.embed import embed, embed_tree, vectors_of
 from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.index.owner_index import catch_up_owner
@@ -380,15 +382,17 @@ def _postings_of(question: Question, records: Sequence[OwnedRecord], tree: int |
     """The postings of messages of several trees, with new numbers."""
     postings = Postings(question.terms)
     chosen = [
-        (owned.tree, owned.record)
+        (owned.tree, owned.record.seq, owned.record)
         for owned in records
         if (tree is None and not owned.is_summary) or owned.tree == tree
     ]
-    ordered = sorted(chosen, key=lambda pair: (pair[0], pair[1].seq))
-    number = {(of, record.seq): n for n, (of, record) in enumerate(ordered, 1)}
+    ordered = sorted(chosen, key=itemgetter(0, 1))
+    number: dict[tuple[int, int | None], int] = {(of, seq): n for n, (of, seq, _) in enumerate(ordered, 1)}
     postings.add(
-        record._replace(seq=n, parent=None if record.parent is None else number.get((of, record.parent)))
-        for n, (of, record) in enumerate(ordered, 1)
+        [
+            Record(record.key, number[of, seq], number.get((of, record.parent)), *record[3:])
+            for of, seq, record in ordered
+        ]
     )
     return postings
 

@@ -6,6 +6,7 @@ import json
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import chain, pairwise
+from operator import attrgetter, ne
 from typing import Any, NamedTuple
 
 from langchain_core.messages import HumanMessage
@@ -323,6 +324,7 @@ _RUNS = Statement(
     "keys",
 )
 _NO_TEXT = encode(HumanMessage(""))
+_PARENT_OF, _SEQ_OF = attrgetter("parent"), attrgetter("seq")
 EVERYTHING = (1 << 62) - 1
 """A limit that no number of nodes reaches."""
 
@@ -390,7 +392,7 @@ def threads(conn: Conn, keys: Collection[int], most: int) -> dict[int, list[Node
     row_of = {row.key: row for row in by_keys(conn, {key for path in paths.values() for key in path})}
     threads = {key: [row_of[above] for above in path if above in row_of] for key, path in paths.items()}
     for key, rows in threads.items():
-        if [row.parent for row in rows[1:]] != [row.seq for row in rows[:-1]]:
+        if any(map(ne, map(_PARENT_OF, rows[1:]), map(_SEQ_OF, rows))):
             threads[key] = thread(conn, key, most)  # a graft is on the path
     return threads
 

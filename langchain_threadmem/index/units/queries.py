@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import NamedTuple
 
 from sqlalchemy import (
@@ -202,7 +203,7 @@ def by_keys(conn: Conn, owner: str, keys: Iterable[int]) -> list[UnitRow]:
     rows = [UnitRow(*row) for row in conn.all(_BY_KEYS, json.dumps(list(keys)), owner)]
     if (seal := conn.seal) is not None:
         rows = [row._replace(body=seal.open_body(row.message, row.role, row.body)) for row in rows]
-    return sorted(rows, key=lambda row: (row.tree, row.seq))
+    return sorted(rows, key=attrgetter("tree", "seq"))
 
 
 def children(conn: Conn, keys: Iterable[int]) -> dict[int, list[tuple[int, str]]]:
@@ -269,8 +270,8 @@ def units_of(owner: str, rows: Sequence[UnitRow], children: Mapping[int, Sequenc
             id=row.message if row.id is None else row.id,
             content=text_of(message),
             source=source_of(message) if row.id is None else SUMMARY_SOURCE,
-            creation_time=_time(row.created if row.started is None else row.started),
-            end_time=_time(row.created if row.ended is None else row.ended),
+            creation_time=datetime.fromtimestamp(row.created if row.started is None else row.started, UTC),
+            end_time=datetime.fromtimestamp(row.created if row.ended is None else row.ended, UTC),
             rank=row.rank or 0,
             group_id=row.session or owner,
             parent_id=row.parent_id,
@@ -292,7 +293,3 @@ def units_of(owner: str, rows: Sequence[UnitRow], children: Mapping[int, Sequenc
 def _about(row: UnitRow) -> dict[str, object]:
     about: dict[str, object] = {"action": "summary", "level": row.level, "messages": row.messages}
     return {**about, "thread": row.thread} if row.thread else about
-
-
-def _time(seconds: float) -> datetime:
-    return datetime.fromtimestamp(seconds, UTC)
