@@ -24,7 +24,8 @@ TAIL = 200
 
 _PLAIN_WORD = re.compile(r"\w+")
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
-_VALUE = re.compile(r"\d+|(?<=[\w,;:] )[A-ZА-ЯЁ][^\W\d_]+")
+# A pattern that begins with a set of characters takes a quarter of the time of one that begins with "(?<=".
+_VALUE = re.compile(r"[\dA-ZА-ЯЁ](?:(?<=\d)\d*|(?<=[\w,;:] [A-ZА-ЯЁ])[^\W\d_]+)")
 _CAPITAL = re.compile(r"(?<=[\w,;:] )(?:[A-Z][a-z]|[А-ЯЁ][а-яё])")
 _NUMBER = re.compile(r"\d+")
 _VOWELS = re.compile("[\u064b-\u0652\u0640]")
@@ -250,4 +251,6 @@ def _shortened(text: str) -> str:
 
 
 def _plain(text: str) -> str:
+    if text.isascii():
+        return text.lower()
     return _VOWELS.sub("", text.lower().replace("\u2019", "'"))

@@ -247,7 +247,10 @@ def describe(
     else:
         positions = np.array(among, np.intp)
     paths = Paths.of(tree.previous, positions)
-    columns = by_meaning(to_human, to_answer, tree, paths)
+    # Without vectors, and without learned words, these columns are zero.
+    columns: dict[str, Table | Floats] = {"thread_best": np.zeros(len(positions))}
+    if vector is not None:
+        columns |= by_meaning(to_human, to_answer, tree, paths)
     opener = familiar = 0.0
     familiarity = None
     if compatibility is not None and vector is not None:
@@ -266,7 +269,8 @@ def describe(
             tree,
             paths,
         )
-    columns |= by_word_vectors(turns, paths, features)
+    if not reader.is_neutral:
+        columns |= by_word_vectors(turns, paths, features)
     columns |= by_words(turns, paths, features, shared)
     columns |= by_strangeness(columns["unshared"], columns["thread_best"])
     ends, columns_of_ends = by_ends(turns, paths, features)
