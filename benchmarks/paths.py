@@ -35,13 +35,13 @@ PACKAGE = str(Path(langchain_threadmem.__file__).parent)
 TURNS, WARM = 40, 6
 """The turns of the conversation, and the calls before the counted call."""
 BUDGETS = {
-    "append, linear": (25, 90),
-    "append, semantic": (54, 1950),
-    "select_thread_node": (84, 4400),
-    "put": (32, 380),
-    "recall": (41, 1350),
-    "query": (47, 2500),
-    "erase": (36, 420),
+    "append, linear": (25, 87),
+    "append, semantic": (53, 715),
+    "select_thread_node": (84, 2110),
+    "put": (32, 331),
+    "recall": (41, 808),
+    "query": (47, 1362),
+    "erase": (36, 404),
 }
 """The highest allowed numbers of files and of calls of each method."""
 

@@ -63,10 +63,10 @@ def moves(index: TurnIndex, revised: Mapping[int, Chances], single_tree: bool = 
     """
     found = []
     for id_, chances in revised.items():
-        turn, (parent, chance) = index.end(id_), chances[0]
-        if turn is None or not turn.chances or parent == turn.previous:
+        parent, chance = chances[0]
+        if chance < LIKELY or (turn := index.end(id_)) is None or not turn.chances:
             continue
-        if chance < LIKELY or chance < LIKELIER * dict(chances).get(turn.previous, 0.0):
+        if parent == turn.previous or chance < LIKELIER * dict(chances).get(turn.previous, 0.0):
             continue
         if parent is None and single_tree:
             continue
