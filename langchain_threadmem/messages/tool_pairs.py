@@ -31,7 +31,7 @@ def call_ids(message: BaseMessage) -> set[str | None]:
         >>> call_ids(AIMessage("", tool_calls=[{"name": "add", "args": {}, "id": "c1"}]))
         {'c1'}
     """
-    if not isinstance(message, AIMessage):
+    if not isinstance(message, AIMessage) or not (message.tool_calls or message.invalid_tool_calls):
         return set()
     return {call["id"] for call in (*message.tool_calls, *message.invalid_tool_calls)}
 
@@ -62,6 +62,8 @@ def text_of_calls(message: BaseMessage, before: str = "") -> str:
         Oslo 3
         two hotels
     """
+    if not (calls_tools(message) or isinstance(message, ToolMessage)):
+        return before[:LONGEST_TEXT]
     line = " ".join(" ".join(_said(message)).split())[:LONGEST_LINE]
     return "\n".join(filter(None, (before, line)))[:LONGEST_TEXT]
 

@@ -357,7 +357,8 @@ class TurnIndex:
             turn = _Turn(node.id, text_of(node.message), self._continued(above), said=node.id)
         else:
             turn = above or _NO_TURN
-            if calls := text_of_calls(node.message, turn.calls):
+            calls = text_of_calls(node.message, turn.calls)
+            if calls != turn.calls:
                 turn = turn._replace(calls=calls)
         if node.state is not State.LIVE:
             turn = turn._replace(end=None)
@@ -391,7 +392,8 @@ class TurnIndex:
         else:
             end = replace(former, id=node.id, timestamp=node.timestamp, calls=turn.calls)
         self._put(former, end)
-        return turn._replace(end=end.id, said=node.id if answers else turn.said)
+        said = node.id if answers else turn.said
+        return _Turn(turn.human_id, turn.human, turn.previous, turn.calls, end.id, said)
 
     def _add_to_exchange(self, node: ConversationNode) -> None:
         if isinstance(node.message, ToolMessage):
