@@ -75,11 +75,13 @@ class PreparedQuery(NamedTuple):
         text: The query.
         vector: The unit vector of the query; without dimensions if there is no embedding model.
         near: The cosines of the nearest nodes, by key, for a search by candidates; `None` for words alone.
+        trees: The searched tree, and the tree of its summaries; `None` for all trees of the owner.
     """
 
     text: str
     vector: NDArray[np.float32]
     near: Mapping[int, float] | None = None
+    trees: Sequence[int] | None = None
 
 
 class Scored(NamedTuple):
@@ -123,22 +125,23 @@ def prepare(runtime: Runtime, tree: int | None, query: str, options: RecallOptio
             near = yield from nearest(runtime, index, vector, most)
         return PreparedQuery(query, vector, near)
     vector = (yield from embed(runtime, [query], query=True))[0]
-    for searched in (yield from Sql(lambda conn: _searched(conn, tree, options))):
+    searched = yield from Sql(lambda conn: _searched(conn, tree, options))
+    for each in searched:
         if runtime.indexes_words:
-            yield from catch_up_words(runtime, searched)
+            yield from catch_up_words(runtime, each)
         if vector.size:
-            yield from embed_tree(runtime, searched, options.wait)
-    return PreparedQuery(query, vector)
+            yield from embed_tree(runtime, each, options.wait)
+    return PreparedQuery(query, vector, trees=searched)
 
 
-def is_outdated(conn: Conn, runtime: Runtime, tree: int | None, options: RecallOptions) -> bool:
-    """Whether the lexicon lacks messages."""
+def is_outdated(conn: Conn, runtime: Runtime, query: PreparedQuery) -> bool:
+    """Whether the lexicon lacks messages that were written since a query was prepared."""
     lexicon = runtime.get(Indexes).lexicon
     if not runtime.indexes_words:
         return False
-    if tree is None:
+    if query.trees is None:
         return bool(watermarks.missing(conn, runtime.owner, lexicon))
-    return bool(watermarks.missing_in(conn, lexicon, _searched(conn, tree, options)))
+    return bool(watermarks.missing_in(conn, lexicon, query.trees))
 
 
 def _searched(conn: Conn, tree: int, options: RecallOptions) -> list[int]:

@@ -136,7 +136,7 @@ def _searched(
     the search finds neither the old nor the new version.
     """
     runtime = conversation.runtime
-    if checks and (yield from Sql(lambda conn: is_outdated(conn, runtime, tree, options))):
+    if checks and (yield from Sql(lambda conn: is_outdated(conn, runtime, query))):
         return None
     hits = yield from search(
         MemorySource(runtime, tree, query, options),
