@@ -39,7 +39,7 @@ BUDGETS = {
     "append, semantic": (53, 715),
     "select_thread_node": (84, 2110),
     "put": (32, 331),
-    "recall": (41, 808),
+    "recall": (41, 803),
     "query": (47, 1362),
     "erase": (36, 404),
 }
