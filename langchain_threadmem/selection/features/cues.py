@@ -33,9 +33,10 @@ _VOWELS = re.compile("[\u064b-\u0652\u0640]")
 _HIRAGANA = re.compile("[\u3040-\u309f]+")
 QUESTION_MARKS = "?\uff1f\u061f"
 """Plain, full-width and Arabic."""
-_LAST_QUESTION = re.compile(
-    rf"[^.!\u3002\uff01\n{QUESTION_MARKS}]*[{QUESTION_MARKS}][^{QUESTION_MARKS}]{{0,60}}$"
-)
+_BEFORE_QUESTION = f".!\u3002\uff01\n{QUESTION_MARKS}"
+"""The characters after which a question begins."""
+AFTER_QUESTION = 60
+"""The number of characters at the end of an answer that may follow its last question."""
 
 
 def terms(text: str, phrases: Phrases) -> frozenset[str]:
@@ -216,9 +217,7 @@ def end_cues(human: str, answer: str, phrases: Phrases) -> tuple[float, ...]:
         ['asks', 'asks_number']
     """
     tail = _plain(answer[-TAIL:])
-    # Without a question mark the pattern scans the text from every character.
-    match = _LAST_QUESTION.search(tail) if any(map(tail.__contains__, QUESTION_MARKS)) else None
-    question = match.group().strip() if match else ""
+    question = _last_question(tail)
     asks, ends = phrases.shown(question), phrases.shown(tail)
     human_shows = phrases.shown(_read(human, phrases)[0])
     return (
@@ -230,6 +229,15 @@ def end_cues(human: str, answer: str, phrases: Phrases) -> tuple[float, ...]:
         float(human_shows("thanks")),
         float(any(map(human.__contains__, QUESTION_MARKS))),
     )
+
+
+def _last_question(text: str) -> str:
+    """The last question of a text, with the few characters after it; empty if more follow."""
+    at = max(map(text.rfind, QUESTION_MARKS))
+    if at < 0 or len(text.removesuffix("\n")) > at + 1 + AFTER_QUESTION:
+        return ""
+    begin = max([text.rfind(sign, 0, at) for sign in _BEFORE_QUESTION]) + 1
+    return text[begin:].strip()
 
 
 @cache_of_texts(8)
