@@ -239,6 +239,22 @@ def test_a_question_in_the_middle_of_an_answer_is_not_asked_of_the_user() -> Non
     assert end_cues("Tell me", answer, phrases_in("en"))[0] == 0.0
 
 
+@pytest.mark.parametrize(
+    ("answer", "asks"),
+    [
+        ("How many?", True),
+        ("Sure.\nHow many? Two or three fit.\n", True),
+        ("人数は何人ですか？", True),
+        ("Why? Who?? " + "x" * 59, True),
+        ("Why? Who?? " + "x" * 60, False),
+        ("Two.", False),
+        ("", False),
+    ],
+)
+def test_an_answer_asks_if_few_characters_follow_its_last_question(answer: str, asks: bool) -> None:
+    assert end_cues("Tell me", answer, phrases_in("en"))[0] == asks
+
+
 def test_a_long_text_is_read_at_both_ends() -> None:
     assert {"begin", "finish"} <= terms("begin " + "x " * 5000 + "finish", phrases_in("en"))
 

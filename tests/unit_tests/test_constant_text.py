@@ -13,6 +13,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_threadmem import ChatMemory, MemorySystem, SemanticNodeSelector
 from langchain_threadmem.errors import InputError, SelectionError
 from langchain_threadmem.messages.constant_text import constant_text
+from langchain_threadmem.messages.courtesies import thanks_at_end
 from tests.conftest import WordEmbeddings
 
 Wrap = Callable[[ChatMemory], Any]
@@ -139,6 +140,28 @@ def test_a_greeting_or_a_stamp_of_few_messages_is_no_constant_text() -> None:
 def test_only_thanks_at_the_end_are_constant() -> None:
     constant = constant_text(["Is rye sour? Thanks!", "Thanks, that helps. And wheat? Thanks!"])
     assert constant.without("Thanks, that helps. And wheat? Thanks!") == "Thanks, that helps. And wheat?"
+
+
+@pytest.mark.parametrize(
+    "thanks",
+    [
+        *(
+            "Thanks!",
+            "THANK YOU, Ada",
+            "KİND REGARDS,\nAda",
+            "Vielen Dank",
+            "TEŞEKKÜRLER",
+            "sağol",
+            "SAYGILARIMLA",
+        ),
+        *("Спасибо!", "धन्यवाद", "شكرا جزيلا", "ありがとうございます", "谢谢", "cảm ơn", "고마워요"),
+    ],
+)
+def test_thanks_are_found_in_any_case_and_language(thanks: str) -> None:
+    assert thanks_at_end(f"Is rye sour? {thanks}") == 13
+    assert (
+        thanks_at_end(f"{thanks} Is rye sour, or does it taste as sweet as the wheat of last year?") is None
+    )
 
 
 @pytest.mark.parametrize("wrap", WRAPPINGS.values(), ids=WRAPPINGS)

@@ -16,6 +16,7 @@ from langchain_threadmem.engine.flow import run
 from langchain_threadmem.selection.shortlist import NEWEST, compared_turns
 from langchain_threadmem.selection.tree_view import TurnIndexes, read_threads, turns
 from langchain_threadmem.selection.turn_ends import NEWEST_NODES, TurnIndex
+from langchain_threadmem.storage.statements import Conn, Statement
 from langchain_threadmem.tree.conversation import tree_of
 from tests.conftest import WordEmbeddings
 
@@ -147,6 +148,30 @@ def test_threads_that_are_read_are_compared_like_those_of_a_whole_index(system: 
         assert expected - openings <= ids
         for end in found:
             assert end.previous is None or end.previous in [up.id for up in whole.upwards(end.id)]
+
+
+def test_the_threads_of_several_messages_are_read_in_as_many_statements_as_one(
+    system: MemorySystem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = grown(system, [None if place % 25 == 0 else place - 1 for place in range(300)])
+    runtime = memory._conversation.runtime
+    tree = run(tree_of(memory._conversation), runtime)
+    statements: list[object] = []
+    read = Conn.all
+
+    def recorded(conn: Conn, statement: Statement, *values: Any) -> list[tuple[Any, ...]]:
+        statements.append(statement)
+        return read(conn, statement, *values)
+
+    def number(near: list[int]) -> int:
+        runtime.get(TurnIndexes).values.clear()
+        part = run(turns(runtime, tree, NEWEST + 1), runtime)
+        statements.clear()
+        run(read_threads(runtime, tree, part, near), runtime)
+        return len(statements)
+
+    monkeypatch.setattr(Conn, "all", recorded)
+    assert number([21, 71, 122, 171, 222, 271]) == number([121]) > 0
 
 
 def test_a_message_is_embedded_once_and_its_vector_is_stored_with_the_next(
