@@ -302,6 +302,7 @@ class _ListWriter:
         self._locations: list[Location] = []
         self._changed = False  # whether the state or the place of a stored node has changed
         self._nodes = NodeWriter(conn, tree_id, head)
+        self._parents: dict[Parent, int | None] = {}  # the keys of parents, by the number of the parent
         self._versions: dict[int, int] = {}  # the new version, by the key of the replaced node
         self._answers: dict[
             int, int
@@ -322,10 +323,12 @@ class _ListWriter:
         """The key of the parent of new nodes; `None` for a root."""
         if parent is TIP:
             return self._head.tip
-        key, seq = self._nodes.under(parent)
-        if key is not None and seq is not None:
-            self._seqs[key] = seq
-        return key
+        if parent not in self._parents:
+            key, seq = self._nodes.under(parent)
+            if key is not None and seq is not None:
+                self._seqs[key] = seq
+            self._parents[parent] = key
+        return self._parents[parent]
 
     def home_of(self, key: int | None, rows: Sequence[tuple[Any, ...]]) -> int | None:
         """The home of a node, see `tree.lists.placing`; `None` for a former version.
