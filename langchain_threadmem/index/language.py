@@ -71,8 +71,8 @@ class Language:
         object.__setattr__(self, "determiner_terms", frozenset(map(self.term, self.determiners)))
 
     def term(self, word: str) -> str:
-        """The stem of a word in lower case, cached; a word of more than 100 letters itself."""
-        if len(word) > LONGEST_STEMMED:
+        """The stem of a word in lower case, cached; a numeral or a word of more than 100 letters itself."""
+        if len(word) > LONGEST_STEMMED or word.isdecimal():
             return word
         stem = self._stems.get(word)
         if stem is None:
