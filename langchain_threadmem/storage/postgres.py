@@ -55,8 +55,8 @@ _STATE = (
     f"row_security_active(oid) FROM pg_class WHERE oid = '{schema.tree.name}'::regclass"
 )
 """The process of the server, the number of the newest migration, and whether policies restrict the role."""
-MOST_TOGETHER, MOST_PARTS = 100, 16
-"""The maximum numbers of rows of a statement, and of statements, that are sent as one."""
+MOST_TOGETHER = 100
+"""The maximum number of rows of a statement that is sent together with others."""
 _NO_SERVER = "query_wait_timeout"
 """The error of PgBouncer if a transaction waited too long for a connection to the server."""
 
@@ -353,9 +353,9 @@ class PipelinedConn(Conn):
         if len(rows) > MOST_TOGETHER:
             self.many(statement, rows)
         elif rows:
+            if any(queued is statement for queued, _ in self._later):
+                self._flush()  # It may change a row again, which one statement cannot.
             self._later.append((statement, rows))
-            if len(self._later) >= MOST_PARTS:
-                self._flush()
 
     def _flush(self) -> None:
         """Execute the statements of `later`: all but the last are common table expressions of the last."""

@@ -208,7 +208,8 @@ class Conn:
     def later(self, statement: Statement, rows: Sequence[Sequence[Any]]) -> None:
         """Execute a statement for each row of values before the next statement or the commit.
 
-        PostgreSQL executes all these statements as one, so they must not change the same rows.
+        PostgreSQL executes different statements as one, so they must not change the same rows; a statement
+        that is given again is executed after the first.
         """
         self.many(statement, rows)
 

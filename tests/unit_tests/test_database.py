@@ -85,6 +85,17 @@ def test_what_is_to_be_written_later_is_written_before_the_next_statement_and_th
     assert [row[0] for row in rows] == ["one", "second", "three", *["more"] * 300, "five"]
 
 
+def test_a_row_that_is_to_be_changed_twice_later_has_the_last_change(
+    write: Run, read: Run, owner: str
+) -> None:
+    def work(conn: Conn) -> None:
+        for text in ("one", "two", "three"):
+            conn.later(_MEMORY, [(owner, "1", text, 0.0)])
+
+    write(work)
+    assert read(lambda conn: conn.all(_MESSAGES, owner)) == [("three",)]
+
+
 def test_what_is_to_be_written_later_is_not_written_by_a_transaction_that_fails(
     write: Run, read: Run, owner: str
 ) -> None:

@@ -453,11 +453,12 @@ def put_writes(
             archive.unbound.add_deleted(conversation, checkpoint_id, ids)
     archive.unbound.add_trees(conversation, tree_ids)
     archive.unbound.replace_unbound(conversation, (), waiting)
+    placed_ids = {id_ for _, id_ in archive.unbound.placed(conversation)} if waiting else set()
     # Messages that were placed before this write are bound here, all others by `put`.
     yield from _rewrite_unbound(
         archive,
         conversation,
-        waiting_for(waiting, {id_ for _, id_ in archive.unbound.placed(conversation)}) if waiting else (),
+        waiting_for(archive.unbound.still_unbound(conversation, waiting), placed_ids) if waiting else (),
     )
 
 

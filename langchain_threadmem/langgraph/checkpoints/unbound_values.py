@@ -201,6 +201,11 @@ class UnboundValues(Component):
         """The unbound values of a conversation."""
         return self._unbound.get(conversation) or ()
 
+    def still_unbound(self, conversation: str, values: Sequence[UnboundValue]) -> list[UnboundValue]:
+        """Those of some unbound values that no other call has bound meanwhile."""
+        unbound = set(map(id, self.unbound(conversation)))
+        return [value for value in values if id(value) in unbound]
+
     def replace_unbound(
         self, conversation: str, old: Sequence[UnboundValue], new: Sequence[UnboundValue | None]
     ) -> None:
