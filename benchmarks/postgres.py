@@ -38,7 +38,7 @@ from benchmarks.checkpoint import config_of
 from langchain_threadmem import MemorySystem, ThreadMemSaver
 
 MINE, PEER, SYNC_PEER = "langchain_threadmem", "AsyncPostgresSaver", "PostgresSaver"
-MOST, MOST_CPU = 1.2, 1.0
+MOST, MOST_CPU, MOST_STATEMENTS = 1.2, 1.0, 15
 LENGTHS = (10, 100, 1_000, 5_000)
 TURNS = 5
 CONNECTIONS = 15
@@ -132,13 +132,14 @@ def sync_lines(url: str, lengths: Sequence[int], repeats: int) -> Iterator[Line]
 
 @contextmanager
 def statements() -> Iterator[Counter[str]]:
-    """Count the statements that sync and async connections send."""
+    """Count the statements that sync and async connections send, without `BEGIN` and `COMMIT`."""
     counted: Counter[str] = Counter()
     real = psycopg.cursor.BaseCursor._maybe_prepare_gen  # type: ignore[attr-defined]
 
-    def counting(self: Any, *arguments: Any, **options: Any) -> Any:
-        counted[MINE if isinstance(self, psycopg.Cursor) else PEER] += 1
-        return real(self, *arguments, **options)
+    def counting(self: Any, query: Any, *arguments: Any, **options: Any) -> Any:
+        is_counted = not query.query.startswith((b"BEGIN", b"COMMIT"))
+        counted[MINE if isinstance(self, psycopg.Cursor) else PEER] += is_counted
+        return real(self, query, *arguments, **options)
 
     psycopg.cursor.BaseCursor._maybe_prepare_gen = counting  # type: ignore[attr-defined]
     try:
@@ -189,8 +190,10 @@ async def compare(url: str, lengths: Sequence[int], repeats: int) -> list[Line]:
     lines.append(
         Line(
             "statements per turn on PostgreSQL, 1 caller",
-            f"{counted[MINE] / COUNTED:.0f}, BEGIN and COMMIT included",
-            f"{PEER} {counted[PEER] / COUNTED:.0f}",
+            f"{counted[MINE] / COUNTED:.1f}",
+            f"{PEER} {counted[PEER] / COUNTED:.1f}",
+            f"≤ {MOST_STATEMENTS}, without BEGIN and COMMIT",
+            counted[MINE] <= MOST_STATEMENTS * COUNTED,
         )
     )
     return lines

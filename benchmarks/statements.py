@@ -40,11 +40,11 @@ TURNS, GRAPH_TURNS = 200, 50
 SUBJECTS = ("bread", "taxes", "tomatoes", "marathon", "violin", "chess")
 BUDGETS = {
     "append": 2,
-    "append, semantic selector": 18,
+    "append, semantic selector": 10,
     "recall": 12,
     "retrieve": 13,
     "put": 4,
-    "get_tuple": 4,
+    "get_tuple": 1,
     "place": 24,
     "edit": 20,
     "regenerate": 20,

@@ -28,19 +28,20 @@ from langchain_threadmem.tree.rows import is_recallable, nodes_of
 WORDS_AT_ONCE = 5000
 """The number of messages that are added to the lexicon in one transaction."""
 
+DECODED_AT_ONCE = 50
+"""The number of messages that are built together."""
+
 
 def documents_of(runtime: Runtime, rows: list[nodes.NodeRow]) -> list[tuple[int, Document]]:
     """Keys and documents of nodes. Documents of nodes that recall may not return have no terms."""
-    language = runtime.get(Indexes).language
-    return [
-        (
-            row.key,
-            document_of(
-                node.message, text_of(node.message) if is_recallable(node) else "", row.created, language
-            ),
-        )
-        for row, node in zip(rows, nodes_of(rows), strict=True)
-    ]
+    language, documents = runtime.get(Indexes).language, list[tuple[int, Document]]()
+    # The messages of a part are freed before the next part, or the garbage collector would go through all.
+    for start in range(0, len(rows), DECODED_AT_ONCE):
+        part = rows[start : start + DECODED_AT_ONCE]
+        for row, node in zip(part, nodes_of(part), strict=True):
+            text = text_of(node.message) if is_recallable(node) else ""
+            documents.append((row.key, document_of(node.message, text, row.created, language)))
+    return documents
 
 
 def catch_up_words(runtime: Runtime, tree: int) -> Flow[None]:

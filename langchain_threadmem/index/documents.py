@@ -112,7 +112,7 @@ def document_of(message: BaseMessage, text: str, created: float, language: Langu
     if "```" in text:
         spoken, code = _FENCE.sub(" ", text), " ".join(_FENCE.findall(text))
     words = split(spoken)
-    spoken_terms, code_terms = language.stemmed(words), language.terms(code)
+    spoken_terms, code_terms = language.stemmed(words), language.terms(code) if code else []
     terms = " ".join(spoken_terms) + ("\n" + " ".join(code_terms) if code_terms else "")
     stop = language.stop_terms
     lead = len([term for term in (spoken_terms or code_terms)[:LEAD] if term not in stop])

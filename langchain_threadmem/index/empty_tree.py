@@ -27,10 +27,9 @@ from langchain_threadmem.storage.schema import (
 from langchain_threadmem.storage.statements import Conn, Statement
 
 _TREE: BindParameter[int] = bindparam("tree", type_=BigInteger())
-_keys = node_keys.keys_of(_TREE)
-# `_keys` reads `node` and `segment`, so their rows are deleted after those of the tables selected by `_keys`.
+# `in_tree` reads `node` and `segment`, so their rows are deleted after those of the other tables.
 _BY_KEY = tuple(
-    Statement(delete(table).where(table.c.key.in_(_keys)), "tree")
+    Statement(delete(table).where(node_keys.in_tree(table.c.key, _TREE)), "tree")
     for table in (choice, embedding, summary, unit, node)
 )
 _CLEAR_PARENTS = Statement(

@@ -71,6 +71,10 @@ _HOLDING = Statement.of(
     postgresql=f"SELECT string_agg(key::text, ',') FROM (SELECT key FROM {LEXICON} "
     "WHERE words @@ %s::tsquery ORDER BY key DESC LIMIT %s) AS newest",
 )
+_COUNT = Statement.of(
+    sqlite=f"SELECT count(*) FROM {LEXICON} WHERE {LEXICON} MATCH ?",
+    postgresql=f"SELECT count(*) FROM {LEXICON} WHERE words @@ %s::tsquery",
+)
 
 _SEGMENTS_OF_TREE = Statement(
     select(segment.c.id).where(segment.c.tree == bindparam("tree"), within(segment.c.id, "segments")),
@@ -112,7 +116,8 @@ def remove(conn: Conn, tree_id: int, owner: str, entries: Iterable[Entry]) -> No
 def marked(conn: Conn, tree_id: int) -> bool:
     """Whether the index contains entries of a tree."""
     word = tree_word(tree_id)
-    return len(_newest(conn, f"'{word}'" if conn.dialect == "postgresql" else f'"{word}"', 1)) > 0
+    # A search for the newest node would read PostgreSQL's table from its end, in vain if there is none.
+    return bool(conn.all(_COUNT, f"'{word}'" if conn.dialect == "postgresql" else f'"{word}"')[0][0])
 
 
 def compact(conn: Conn) -> None:

@@ -56,7 +56,7 @@ _DEAD = Statement(
     .where(segment.c.tree == _TREE, or_(node.c.state != int(State.LIVE), unit.c.forgotten.is_not(None))),
     "tree",
 )
-_REMOVE = Statement(delete(gist).where(gist.c.key.in_(node_keys.keys_of(_TREE))), "tree")
+_REMOVE = Statement(delete(gist).where(node_keys.in_tree(gist.c.key, _TREE)), "tree")
 
 
 def put(conn: Conn, documents: Iterable[tuple[int, Document]]) -> None:

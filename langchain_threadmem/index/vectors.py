@@ -95,7 +95,7 @@ _MODELS_OF = Statement(
 _DELETE = Statement(delete(embedding).where(within(embedding.c.key, "keys")), "keys")
 _DELETE_OF_TREE = Statement(
     delete(embedding).where(
-        embedding.c.key.in_(node_keys.keys_of(_TREE)), embedding.c.model == bindparam("model")
+        node_keys.in_tree(embedding.c.key, _TREE), embedding.c.model == bindparam("model")
     ),
     *("tree", "model"),
 )

@@ -18,7 +18,7 @@ from langchain_threadmem.errors import (
 )
 from langchain_threadmem.index.owner_index import index_problems
 from langchain_threadmem.maintenance import integrity, upkeep
-from langchain_threadmem.messages.codec import UNREADABLE, decode_stored
+from langchain_threadmem.messages.codec import unreadable_among
 from langchain_threadmem.messages.ids import is_numbered
 from langchain_threadmem.storage import encryption_keys
 from langchain_threadmem.storage.encryption import UNREADABLE_NOTE
@@ -141,11 +141,12 @@ def _find_sound(conn: Conn, owner: str) -> dict[int, int]:
     counts: Counter[int] = Counter()
     for group in _groups(integrity.sizes(conn, owner)):
         rows = integrity.texts(conn, group)
-        messages = decode_stored([(message, body, role) for _, _, message, role, body, _ in rows])
-        for (tree, seq, message, _, _, named), decoded in zip(rows, messages, strict=True):
+        for tree, seq, message, _, _, named in rows:
             counts[tree] += 1
-            if UNREADABLE in decoded.response_metadata or bool(named) == is_numbered(message, seq):
+            if bool(named) == is_numbered(message, seq):
                 suspects.add(tree)
+        unreadable = unreadable_among([(message, body, role) for _, _, message, role, body, _ in rows])
+        suspects.update(rows[n][0] for n in unreadable)
     return {tree: count for tree, count in counts.items() if tree not in suspects}
 
 
@@ -250,9 +251,9 @@ def _check_parent(seq: int, parent: int | None, key_of: dict[int, int], expected
 
 
 def _check_bodies(rows: Sequence[NodeRow]) -> Iterator[str]:
-    messages = decode_stored([(row.message, row.body, row.role) for row in rows])
-    for row, message in zip(rows, messages, strict=True):
-        if UNREADABLE in message.response_metadata:
+    unreadable = set(unreadable_among([(row.message, row.body, row.role) for row in rows]))
+    for n, row in enumerate(rows):
+        if n in unreadable:
             yield f"node {row.seq} ({row.message!r}) cannot be read: damaged, or encrypted with another key"
         elif UNREADABLE_NOTE in (row.title, row.summary):
             yield f"the summary of node {row.seq} cannot be read: damaged, or encrypted with another key"

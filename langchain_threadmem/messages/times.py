@@ -59,6 +59,8 @@ def own_time(message: BaseMessage, months: Mapping[str, int] = MONTHS) -> float 
         >>> own_time(HumanMessage("Hello", additional_kwargs={"created_at": "2021-05-06T07:08:09Z"}))
         1620284889.0
     """
+    if not message.additional_kwargs:
+        return None
     values = _times(message.additional_kwargs)
     return next((time for value in values if (time := said_at(value, months)) is not None), None)
 

@@ -29,7 +29,7 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
 from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS, mark, node, segment
-from langchain_threadmem.storage.statements import ONE, ZERO, Conn, Statement, within
+from langchain_threadmem.storage.statements import ONE, ZERO, Conn, Statement, within, within_rows
 
 # PostgreSQL shifts by an INTEGER only; a parameter beside a key would be a BIGINT.
 _LAST: ColumnElement[int] = literal_column(str(LAST_POSITION))
@@ -75,6 +75,11 @@ def keys_of(tree: ColumnElement[int]) -> Select[Any]:
     return (
         select(node.c.key).select_from(segment.join(node, inside(node.c.key))).where(segment.c.tree == tree)
     )
+
+
+def in_tree(key: ColumnElement[int], tree: ColumnElement[int]) -> ColumnElement[bool]:
+    """Whether a key is that of a node of a tree; for a table without a column of trees."""
+    return within_rows(key, keys_of(tree))
 
 
 class _NotBefore(FunctionElement[bool]):

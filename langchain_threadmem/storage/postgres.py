@@ -14,7 +14,7 @@ out whether a pooler answers: the server's process is then not the process that 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from math import inf
 from pathlib import Path
@@ -31,7 +31,7 @@ from langchain_threadmem.common.type_variables import T
 from langchain_threadmem.errors import InputError, PersistenceError, StorageBusyError
 from langchain_threadmem.storage import schema
 from langchain_threadmem.storage.migrations import check, is_newest, migrate
-from langchain_threadmem.storage.statements import Conn, Query, refused
+from langchain_threadmem.storage.statements import Conn, Cursor, Query, Statement, refused, with_rows
 from langchain_threadmem.storage.threaded import Threaded
 from langchain_threadmem.storage.transaction import Transaction, not_nested
 
@@ -55,6 +55,8 @@ _STATE = (
     f"row_security_active(oid) FROM pg_class WHERE oid = '{schema.tree.name}'::regclass"
 )
 """The process of the server, the number of the newest migration, and whether policies restrict the role."""
+MOST_TOGETHER = 100
+"""The maximum number of rows of a statement that is sent together with others."""
 _NO_SERVER = "query_wait_timeout"
 """The error of PgBouncer if a transaction waited too long for a connection to the server."""
 
@@ -318,15 +320,88 @@ class PostgresDatabase(Threaded, forking.Forkable):
 class PipelinedConn(Conn):
     """An open transaction in a pipeline."""
 
-    __slots__ = ("_connection",)
+    __slots__ = ("_connection", "_later")
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         # A cursor that is used again before its result arrives would read that result as the next one.
         super().__init__(connection.cursor(), "postgresql", connection.cursor())
         self._connection = connection
+        self._later: list[tuple[Statement, Sequence[Sequence[Any]]]] = []
+
+    def run(self, statement: Statement, *values: Any) -> None:
+        """Execute a statement that returns no rows."""
+        self._flush()
+        super().run(statement, *values)
+
+    def all(self, statement: Statement, *values: Any) -> list[tuple[Any, ...]]:
+        """Execute a statement and return all its rows."""
+        self._flush()
+        return super().all(statement, *values)
+
+    def many(self, statement: Statement, rows: Iterable[Sequence[Any]]) -> None:
+        """Execute a statement once for each row of values."""
+        self._flush()
+        super().many(statement, rows)
+
+    def script(self, *statements: str) -> None:
+        """Execute statements that are given as text, such as `COMMIT`."""
+        self._flush()
+        super().script(*statements)
+
+    def later(self, statement: Statement, rows: Sequence[Sequence[Any]]) -> None:
+        """Execute a statement for each row of values, in one statement with its neighbours."""
+        if len(rows) > MOST_TOGETHER:
+            self.many(statement, rows)
+        elif rows:
+            if any(queued is statement for queued, _ in self._later):
+                self._flush()  # It may change a row again, which one statement cannot.
+            self._later.append((statement, rows))
+
+    def _flush(self) -> None:
+        """Execute the statements of `later`: all but the last are common table expressions of the last."""
+        if not self._later:
+            return
+        queued, self._later = self._later, []
+        texts, values = list[str](), list[Any]()
+        for statement, rows in queued:
+            sql, order = statement.forms.get(self.dialect) or statement.form(self.dialect)
+            is_insertion = sql.startswith("INSERT ")
+            texts += ["{} {}{}".format(*with_rows(sql, len(rows)))] if is_insertion else [sql] * len(rows)
+            for row in rows:
+                values += row if order is None else order(row)
+        parts = ", ".join(f"part{n} AS ({sql})" for n, sql in enumerate(texts[:-1]))
+        self._send(f"WITH {parts} {texts[-1]}" if parts else texts[-1], values, self._writing)
+
+    def if_any(
+        self, condition: Query, insertion: Statement, rows: Sequence[Sequence[Any]]
+    ) -> list[tuple[Any, ...]]:
+        """Insert rows if a query returns a row, which is locked, in one statement."""
+        if not rows:
+            return self.all(condition[0], *condition[1])
+        self._flush()
+        (sql, order), given = condition[0].form(self.dialect), condition[1]
+        values = [*(given if order is None else order(given))]
+        into, order_row = insertion.form(self.dialect)
+        for row in rows:
+            values += row if order_row is None else order_row(row)
+        before, listed, after = with_rows(into, len(rows))
+        self._send(
+            f"WITH found AS ({sql} FOR UPDATE), inserted AS "
+            f"({before} SELECT new.* FROM found CROSS JOIN ({listed}) AS new{after}) SELECT * FROM found",
+            values,
+            self._cursor,
+        )
+        return self._cursor.fetchall()  # type: ignore[no-any-return]
+
+    def _send(self, sql: str, values: Sequence[Any], cursor: Cursor) -> None:
+        try:
+            cursor.execute(sql, values)
+        except (UnicodeEncodeError, OverflowError) as error:
+            raise refused(error) from error
 
     def each(self, *queries: Query) -> list[list[tuple[Any, ...]]]:
         """Execute independent statements in one round trip."""
+        self._flush()
         cursors = []
         for statement, values in queries:
             sql, order = statement.forms.get(self.dialect) or statement.form(self.dialect)

@@ -15,6 +15,8 @@ Example:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from itertools import chain
 from operator import itemgetter
 from typing import Any, Literal, Protocol
 
@@ -106,6 +108,53 @@ Query = tuple[Statement, Sequence[Any]]
 """A statement that returns rows, with its values."""
 
 
+class _Beside(Statement):
+    """Queries in one statement; see `beside`."""
+
+    def __init__(self, *queries: Statement) -> None:
+        super().__init__(text(""))
+        self._queries = queries
+
+    def _compile(self, dialect: str) -> tuple[str, Callable[[Sequence[Any]], Sequence[Any]] | None]:
+        forms = [query.form(dialect) for query in self._queries]
+        tables = [f"({sql}) AS part{n}" for n, (sql, _) in enumerate(forms)]
+        # The last query may be a text, whose number of values is not known.
+        counts = [len(query._names) for query in self._queries[:-1]]
+
+        def order(values: Sequence[Any]) -> Sequence[Any]:
+            ordered, rest = list[Any](), values
+            for (_, order_part), count in zip(forms, (*counts, None), strict=True):
+                part, rest = rest[:count], rest[len(rest) if count is None else count :]
+                ordered += part if order_part is None else order_part(part)
+            return ordered
+
+        return (
+            f"SELECT * FROM {tables[0]} LEFT JOIN {' ON 1 = 1 LEFT JOIN '.join(tables[1:])} ON 1 = 1",
+            order,
+        )
+
+
+@cache
+def _beside(*queries: Statement) -> Statement:
+    return _Beside(*queries)
+
+
+def beside(*queries: Query) -> Query:
+    """One query for several: the rows of the first, with the rows of the others beside them, or nulls.
+
+    All queries but the last return at most a few rows, since the rows are multiplied.
+
+    Example:
+        >>> from langchain_threadmem.storage.schema import tree
+        >>> tip = Statement(select(tree.c.tip).where(tree.c.id == bindparam("tree")), "tree")
+        >>> statement, values = beside((tip, (1,)), (tip, (2,)))
+        >>> statement.sql("sqlite").count("?"), values
+        (2, (1, 2))
+    """
+    statements, values = zip(*queries, strict=True)
+    return _beside(*statements), tuple(chain.from_iterable(values))
+
+
 class Conn:
     """An open transaction: the first argument of every function that runs SQL.
 
@@ -159,10 +208,52 @@ class Conn:
         except (UnicodeEncodeError, OverflowError) as error:
             raise refused(error) from error
 
+    def later(self, statement: Statement, rows: Sequence[Sequence[Any]]) -> None:
+        """Execute a statement for each row of values before the next statement or the commit.
+
+        PostgreSQL executes different statements as one, so they must not change the same rows; a statement
+        that is given again is executed after the first.
+        """
+        self.many(statement, rows)
+
+    def if_any(
+        self, condition: Query, insertion: Statement, rows: Sequence[Sequence[Any]]
+    ) -> list[tuple[Any, ...]]:
+        """Insert rows if a query returns a row, which is locked; on PostgreSQL in one statement.
+
+        Args:
+            condition: The query.
+            insertion: A statement of `insert_of`.
+            rows: The rows, each with another primary key.
+
+        Returns:
+            The row of the query.
+        """
+        found = self.all(condition[0], *condition[1])
+        if found:
+            self.many(insertion, rows)
+        return found
+
     def script(self, *statements: str) -> None:
         """Execute statements that are given as text, such as table definitions."""
         for sql in statements:
             self._writing.execute(sql)
+
+
+def with_rows(insertion: str, count: int) -> tuple[str, str, str]:
+    """The parts of an INSERT of several rows: before `VALUES`, the values, and after them.
+
+    Args:
+        insertion: The text of a statement of `insert_of`.
+        count: The number of rows.
+
+    Example:
+        >>> with_rows("INSERT INTO a (b) VALUES (%s) ON CONFLICT DO NOTHING", 2)
+        ('INSERT INTO a (b)', 'VALUES (%s), (%s)', ' ON CONFLICT DO NOTHING')
+    """
+    before, _, rest = insertion.partition(" VALUES ")
+    end = rest.index(")") + 1
+    return before, f"VALUES {', '.join([rest[:end]] * count)}", rest[end:]
 
 
 def refused(error: UnicodeEncodeError | OverflowError) -> InputError:

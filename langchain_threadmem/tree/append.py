@@ -51,7 +51,7 @@ def insert(conn: Conn, rows: Sequence[Sequence[Any]]) -> None:
     if conn.dialect == "sqlite":
         conn.many(_INSERT_WITH_CHECKSUM, [(*row, of_node(row)) for row in rows])
     else:
-        conn.many(_INSERT, rows)
+        conn.later(_INSERT, rows)
 
 
 def new_segment(conn: Conn, tree_id: int, parent: int | None) -> int:
@@ -139,7 +139,7 @@ class NodeWriter:
             encryption_keys.claim(self.conn)
             if (seal := self.conn.seal) is not None:
                 self.rows[:] = [(*row[:6], seal.text(row[4], row[6]), *row[7:]) for row in self.rows]
-            insert(self.conn, self.rows)
+            insert(self.conn, tuple(self.rows))
             self.rows.clear()
         if self._used is not None and self._time is not None:
             used = trees.used_after(self._used, self._time)

@@ -15,7 +15,7 @@ from langchain_threadmem.messages.ids import own_id
 from langchain_threadmem.messages.roles import ANSWERING
 from langchain_threadmem.storage import node_keys
 from langchain_threadmem.storage.schema import State, choice, embedding, node, segment, summary, tree, unit
-from langchain_threadmem.storage.statements import Conn, Statement, within
+from langchain_threadmem.storage.statements import Conn, Statement, within, within_rows
 from langchain_threadmem.tree import grafts, nodes, placements, stale_marks, trees
 from langchain_threadmem.tree.append import Draft, NodeWriter, Written, append, conflict, question_of
 from langchain_threadmem.tree.graph import nearest_remaining, spliced
@@ -76,7 +76,11 @@ _SET_BODY = Statement(
 )
 _REPLACE_SUCCESSOR = Statement(
     update(node)
-    .where(node.c.key.in_(node_keys.keys_of(bindparam("in")).where(within(node.c.superseded_by, "seqs"))))
+    .where(
+        within_rows(
+            node.c.key, node_keys.keys_of(bindparam("in")).where(within(node.c.superseded_by, "seqs"))
+        )
+    )
     .values(superseded_by=bindparam("by", type_=BigInteger())),
     *("in", "seqs", "by"),
 )

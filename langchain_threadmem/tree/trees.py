@@ -78,6 +78,15 @@ _CREATE = Statement(
     .returning(tree.c.id),
     *("owner", "conversation", "scope", "created", "sealed", "used"),
 )
+_UNCHANGED = Statement(
+    select(tree.c.id).where(
+        *_NAMED,
+        tree.c.id == bindparam("tree"),
+        tree.c.sealed == bindparam("sealed"),
+        tree.c.epoch == func.coalesce(bindparam("epoch", type_=BigInteger()), tree.c.epoch),
+    ),
+    *("owner", "conversation", "scope", "tree", "sealed", "epoch"),
+)
 _opener = node.c.opens == ONE
 _CONTENTS = _NODES, *_CHECKPOINTS = tuple(
     Statement(select(table.c.tree).where(table.c.tree == bindparam("tree"), *only).limit(1), "tree")
@@ -173,6 +182,21 @@ def conversation_of(conn: Conn, tree_id: int) -> str:
 def tree_query(owner: str, conversation: str) -> Query:
     """The query for a conversation's tree."""
     return _FIND, (owner, conversation, "")
+
+
+def unchanged_query(
+    conn: Conn, owner: str, conversation: str, tree_id: int, epoch: int | None = None
+) -> Query:
+    """The query that returns a row if a tree is still that of a conversation, with the same encryption.
+
+    Args:
+        conn: A transaction.
+        owner: The owner of the conversation.
+        conversation: Name of the conversation.
+        tree_id: The tree.
+        epoch: The epoch that it must have; `None` for any.
+    """
+    return _UNCHANGED, (owner, conversation, "", tree_id, conn.seal is not None, epoch)
 
 
 def id_of_tree(conn: Conn, rows: Sequence[tuple[Any, ...]]) -> int | None:
@@ -474,7 +498,7 @@ def keep_use(conn: Conn, tree_id: int, used: float | None) -> None:
 
 def use(conn: Conn, tree_id: int, used: float) -> None:
     """Store the value of `tree.used`."""
-    conn.run(_USE, used, tree_id)
+    conn.later(_USE, [(used, tree_id)])
 
 
 def latest_first(

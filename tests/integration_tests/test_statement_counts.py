@@ -93,17 +93,17 @@ def test_a_database_is_opened_with_one_statement(postgres_url: str, system: Memo
 
 
 BUDGETS = {
-    ("sync", "sync"): Sent(42, 8, 20),
-    ("sync", "async"): Sent(42, 8, 20),
-    ("sync", "exit"): Sent(16, 2, 6),
-    ("async", "sync"): Sent(42, 6, 17),
-    ("async", "async"): Sent(42, 6, 17),
-    ("async", "exit"): Sent(16, 2, 6),
+    "sync": Sent(14, 8, 14),
+    "async": Sent(14, 8, 14),
+    "exit": Sent(4, 2, 4),
 }
-"""The most that a turn may send, by mode and durability; LangGraph decides which writes overlap."""
+"""What a turn may send, by durability; LangGraph decides which writes overlap."""
+SLACK = 4
+"""What a turn may send in addition if its writes overlap."""
 
 
-@pytest.mark.parametrize(("mode", "durability"), BUDGETS)
+@pytest.mark.parametrize("mode", ["sync", "async"])
+@pytest.mark.parametrize("durability", BUDGETS)
 def test_a_turn_of_a_graph_sends_no_more_than_its_budget(
     system: MemorySystem, wire: Wire, mode: str, durability: Any
 ) -> None:
@@ -127,7 +127,9 @@ def test_a_turn_of_a_graph_sends_no_more_than_its_budget(
         return sent[1:]  # The first turn creates the conversation.
 
     counted = asyncio.run(turns())
-    most = Sent(*map(max, zip(*counted, strict=True)))
-    budget = BUDGETS[mode, durability]
-    assert all(count <= allowed for count, allowed in zip(most, budget, strict=True)), (counted, budget)
-    assert min(counted).statements > 10
+    least, most = (Sent(*map(of, zip(*counted, strict=True))) for of in (min, max))
+    budget = BUDGETS[durability]
+    assert all(count <= allowed for count, allowed in zip(least, budget, strict=True)), (counted, budget)
+    # A write that is stored while the checkpoint after it is stored takes another transaction.
+    assert all(count <= allowed + SLACK for count, allowed in zip(most, budget, strict=True)), counted
+    assert min(counted).statements > 3

@@ -28,11 +28,13 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from own_classes import ODD, Handle, Letter, Note, Point
+from sqlalchemy import bindparam, select
 
 from langchain_threadmem import MemorySystem, ThreadMemSaver
 from langchain_threadmem.errors import InputError, PersistenceError
 from langchain_threadmem.langgraph.checkpoints.queries import owners_of_run, pack_id, unpack_id
 from langchain_threadmem.messages.typed_json import Opaque
+from langchain_threadmem.storage import schema
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Statement
 from langchain_threadmem.tree import nodes
@@ -886,7 +888,7 @@ def test_ids_of_every_kind_come_back(text: str) -> None:
     assert unpack_id(pack_id(text)) == text
 
 
-def test_what_was_read_before_is_read_again_only_where_it_is_new(
+def test_what_was_read_or_written_before_is_not_read_again(
     saver: Both, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said: list[BaseMessage] = [HumanMessage(f"m{n}", id=str(n)) for n in range(20)]
@@ -905,7 +907,62 @@ def test_what_was_read_before_is_read_again_only_where_it_is_new(
     saver.save(parent=first, version=2, messages=longer)
     assert saver.values()["messages"] == longer
     assert saver.values(first)["messages"] == said
+    assert read == [0, 0]
+
+
+def test_of_what_another_process_has_written_the_new_part_is_read(
+    saver: Both, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[BaseMessage] = [HumanMessage(f"m{n}", id=str(n)) for n in range(20)]
+    first = saver.save(messages=said)
+    longer = [*said, HumanMessage("more", id="more")]
+    with MemorySystem(url, owner=saver.saver.system.owner, embeddings=False) as other:
+        Both(ThreadMemSaver(other), saver._loop).save(parent=first, version=2, messages=longer)
+    read: list[int] = []
+    real = nodes.opened_messages
+
+    def counted(conn: Any, answers: Any) -> Any:
+        rows = real(conn, answers)
+        read.append(len(rows))
+        return rows
+
+    monkeypatch.setattr(nodes, "opened_messages", counted)
+    assert saver.values()["messages"] == longer
+    assert saver.values()["messages"] == longer
     assert read == [1, 0]
+
+
+@pytest.mark.parametrize("tree_stays", [False, True])
+def test_a_write_refers_to_no_message_of_a_conversation_that_another_process_has_emptied(
+    saver: Both, url: str, tree_stays: bool
+) -> None:
+    saver.save(messages=[human("h1"), ai("a1")])
+    with MemorySystem(url, owner=saver.saver.system.owner, embeddings=False) as other:
+        if tree_stays:
+            ThreadMemSaver(other).delete_thread("t")
+        else:
+            other.erase(conversation="t")
+        other.conversation("t").append("Something else", "Another answer")
+        at = Both(ThreadMemSaver(other), saver._loop).save(n=1)
+    saver.put_writes(config_of("t", at), [("messages", [ai("a1")])], "task")
+    found = saver.get_tuple(config_of("t", at))
+    assert found is not None
+    assert found.pending_writes == [("task", "messages", [ai("a1")])]
+    assert saver.saver.system.verify().problems == ()
+
+
+def test_a_write_that_follows_the_checkpoint_with_its_message_refers_to_it(
+    saver: Both, system: MemorySystem
+) -> None:
+    at = saver.save(messages=[human("h1"), ai("a1")])
+    saver.put_writes(config_of("t", at), [("messages", [ai("a1")])], "task")
+    found = saver.get_tuple(config_of("t", at))
+    assert found is not None
+    assert found.pending_writes == [("task", "messages", [ai("a1")])]
+    of_owner = select(schema.write.c.data).join(schema.tree, schema.tree.c.id == schema.write.c.tree)
+    stored = Statement(of_owner.where(schema.tree.c.owner == bindparam("owner")), "owner")
+    [(data,)] = system.runtime.database.read(lambda conn: conn.all(stored, system.owner))
+    assert b"a1" not in bytes(data)
 
 
 def test_a_message_that_was_read_before_is_new_each_time(saver: Both) -> None:

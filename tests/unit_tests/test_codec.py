@@ -27,7 +27,17 @@ from langchain_core.messages import (
 
 from langchain_threadmem import ChatMemory
 from langchain_threadmem.errors import InputError, UnsupportedMessageError
-from langchain_threadmem.messages.codec import MESSAGE_CLASSES, clone, decode, encode, text_of
+from langchain_threadmem.messages.codec import (
+    MESSAGE_CLASSES,
+    UNREADABLE,
+    clone,
+    decode,
+    decode_stored,
+    encode,
+    text_of,
+    unreadable,
+    unreadable_among,
+)
 from langchain_threadmem.messages.typed_json import TAG
 
 texts = st.text(st.characters(codec=None), max_size=12)  # lone surrogates and NUL among them
@@ -310,3 +320,37 @@ def test_the_transcript_of_an_answer_is_recalled(verbs: Callable[[ChatMemory], A
     _, answer = memory.append("What is it?", AIMessage("", additional_kwargs={"audio": audio}))
     assert answer.message.additional_kwargs == {"audio": audio}
     assert [hit.node.id for hit in verbs(memory).recall("herons")] == [answer.id]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        encode(HumanMessage("Hello")),
+        encode(HumanMessage('Quotes " and \\ and \n and \u0007 and é and 🧵')),
+        encode(AIMessage("Hi", response_metadata={"model": "m"}, tool_calls=[])),
+        encode(AIMessage([{"type": "text", "text": "a"}], additional_kwargs={"n": (1, 2)})),
+        encode(ToolMessage("found", tool_call_id="c1")),
+        unreadable("human"),
+        "",
+        "null",
+        "1,2",
+        '{"type":"human","data":{"content":"a"}},{"type":"human","data":{"content":"b"}}',
+        '{"type":"human","data":{"content":"a\nb"}}',
+        '{"type":"human","data":{"content":"\\x"}}',
+        '{"type":"human","data":{"content":"a"}',
+        '{"type":"human","data":{"content":"a"}}}',
+        '{"type":"human","data":["content"]}',
+        '{"type":"human","data":{"content":1}}',
+        '{"type":"nobody","data":{"content":"a"}}',
+        '{"type":["human"],"data":{"content":"a"}}',
+        '{"data":{"content":"a"}}',
+        '{"type":"human","data":{"content":"a","n":{"#":"nothing"}},"typed":true}',
+    ],
+)
+def test_the_messages_that_cannot_be_read_are_those_that_are_read_as_placeholders(body: str) -> None:
+    around = encode(HumanMessage("before")), encode(AIMessage("after", response_metadata={"a": 1}))
+    rows = [("h1", around[0], "human"), ("x1", body, "human"), ("a1", around[1], "ai")]
+    placeholders = [n for n, found in enumerate(decode_stored(rows)) if UNREADABLE in found.response_metadata]
+    assert unreadable_among(rows) == placeholders
+    assert 0 not in placeholders
+    assert 2 not in placeholders

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import HumanMessage
+from sqlalchemy import bindparam, select
 from sqlalchemy.engine import make_url
 
 from langchain_threadmem import MemorySystem
@@ -26,9 +27,9 @@ from langchain_threadmem.errors import (
     PersistenceError,
     StorageBusyError,
 )
-from langchain_threadmem.storage import postgres, sqlite
+from langchain_threadmem.storage import postgres, schema, sqlite
 from langchain_threadmem.storage.database import open_database
-from langchain_threadmem.storage.statements import Conn, Statement
+from langchain_threadmem.storage.statements import Conn, Statement, insert_of
 from langchain_threadmem.storage.transaction import Database
 from langchain_threadmem.tree import trees
 from langchain_threadmem.tree.append import Append, Draft
@@ -55,6 +56,75 @@ def read(request: pytest.FixtureRequest, database: Database) -> Run:
     if request.param == "sync":
         return database.read
     return lambda function: asyncio.run(asyncio.wait_for(database.aread(function), 60))
+
+
+_MEMORY = insert_of(schema.chat_memory, replace=True)
+_MESSAGES = Statement(
+    select(schema.chat_memory.c.messages)
+    .where(schema.chat_memory.c.owner == bindparam("owner"))
+    .order_by(schema.chat_memory.c.id),
+    "owner",
+)
+
+
+def test_what_is_to_be_written_later_is_written_before_the_next_statement_and_the_commit(
+    write: Run, read: Run, owner: str
+) -> None:
+    def work(conn: Conn) -> list[tuple[Any, ...]]:
+        conn.later(_MEMORY, [(owner, "1", "one", 0.0), (owner, "2", "two", 0.0)])
+        conn.later(_MEMORY, [(owner, "3", "three", 0.0)])
+        found = conn.all(_MESSAGES, owner)
+        conn.later(_MEMORY, [(owner, "2", "second", 0.0)])
+        conn.later(_MEMORY, [(owner, f"4 {n:03}", "more", 0.0) for n in range(300)])
+        conn.later(_MEMORY, [])
+        conn.later(_MEMORY, [(owner, "5", "five", 0.0)])
+        return found
+
+    assert write(work) == [("one",), ("two",), ("three",)]
+    rows = read(lambda conn: conn.all(_MESSAGES, owner))
+    assert [row[0] for row in rows] == ["one", "second", "three", *["more"] * 300, "five"]
+
+
+def test_a_row_that_is_to_be_changed_twice_later_has_the_last_change(
+    write: Run, read: Run, owner: str
+) -> None:
+    def work(conn: Conn) -> None:
+        for text in ("one", "two", "three"):
+            conn.later(_MEMORY, [(owner, "1", text, 0.0)])
+
+    write(work)
+    assert read(lambda conn: conn.all(_MESSAGES, owner)) == [("three",)]
+
+
+def test_what_is_to_be_written_later_is_not_written_by_a_transaction_that_fails(
+    write: Run, read: Run, owner: str
+) -> None:
+    def fails(conn: Conn) -> None:
+        conn.later(_MEMORY, [(owner, "1", "one", 0.0)])
+        conn.all(_MESSAGES, owner)
+        conn.later(_MEMORY, [(owner, "2", "two", 0.0)])
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        write(fails)
+    assert read(lambda conn: conn.all(_MESSAGES, owner)) == []
+
+
+def test_text_that_no_database_stores_is_refused_also_if_it_is_to_be_written_later(
+    write: Run, owner: str
+) -> None:
+    with pytest.raises(InputError, match="half of a surrogate pair"):
+        write(lambda conn: conn.later(_MEMORY, [(owner, "1", "\ud800", 0.0)]))
+
+
+def test_rows_are_inserted_only_if_the_query_returns_a_row(write: Run, read: Run, owner: str) -> None:
+    other = f"{owner} other"
+    write(lambda conn: conn.later(_MEMORY, [(owner, "1", "one", 0.0)]))
+    rows = [(other, "1", "two", 0.0), (other, "2", "three", 0.0)]
+    assert write(lambda conn: conn.if_any((_MESSAGES, (other,)), _MEMORY, rows)) == []
+    assert read(lambda conn: conn.all(_MESSAGES, other)) == []
+    assert write(lambda conn: conn.if_any((_MESSAGES, (owner,)), _MEMORY, rows)) == [("one",)]
+    assert read(lambda conn: conn.all(_MESSAGES, other)) == [("two",), ("three",)]
 
 
 def test_what_a_transaction_returns_is_returned(write: Run, read: Run, owner: str) -> None:

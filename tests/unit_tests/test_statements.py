@@ -12,7 +12,8 @@ from sqlalchemy import bindparam, select, text
 
 import langchain_threadmem
 from langchain_threadmem import MemorySystem
-from langchain_threadmem.index import vectors
+from langchain_threadmem.index import queries, vectors
+from langchain_threadmem.maintenance.removal import tables
 from langchain_threadmem.storage import schema
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
 from langchain_threadmem.tree import trees
@@ -146,6 +147,25 @@ def test_no_statement_reads_all_nodes_of_all_conversations() -> None:
             if step.startswith("SCAN threadmem_node")
         ]
     assert scans == ["langchain_threadmem.storage.encryption_keys._BODIES"]
+
+
+@pytest.mark.postgres
+def test_the_documents_of_a_conversation_are_found_by_their_keys_among_many(postgres_url: str) -> None:
+    psycopg = pytest.importorskip("psycopg")
+    with MemorySystem(postgres_url, embeddings=False) as system:
+        system.conversation("c").append("question", "answer")
+    table = schema.gist.name
+    deletion, count = queries._REMOVE, tables._COUNT[table]
+    with psycopg.connect(postgres_url) as connection:
+        connection.execute(
+            f"INSERT INTO {table} SELECT (1::bigint << 60) + n, '', 0, '', 0 FROM generate_series(1, 30000) n"
+        )
+        connection.execute(f"ANALYZE {table}")
+        for statement in (deletion, count):
+            sql = statement.sql("postgresql")
+            steps = connection.execute(f"EXPLAIN {sql}", [1] * sql.count("%s")).fetchall()
+            assert not any(f"Seq Scan on {table}" in step for (step,) in steps), steps
+        connection.rollback()
 
 
 def test_a_put_finds_the_expired_items_of_its_namespace_by_an_index() -> None:

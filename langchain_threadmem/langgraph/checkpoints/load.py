@@ -8,7 +8,7 @@ message.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,21 +16,20 @@ from typing import Any, NamedTuple
 
 from langgraph.checkpoint.base import DeltaChannelHistory
 
-from langchain_threadmem.common.cache import LruCache
 from langchain_threadmem.engine import telemetry
 from langchain_threadmem.engine.flow import Flow, Sql
-from langchain_threadmem.engine.runtime import Resources, SharedComponent
 from langchain_threadmem.errors import ClosedError, DriverError, EncryptionError, InputError, PersistenceError
 from langchain_threadmem.langgraph.checkpoints import queries as checkpoint_queries
 from langchain_threadmem.langgraph.checkpoints.queries import (
     Address,
     CheckpointRow,
+    WholeCheckpoint,
     WriteRow,
     pack_id,
     unpack_id,
 )
 from langchain_threadmem.langgraph.checkpoints.save import Archive, blobs_of
-from langchain_threadmem.langgraph.checkpoints.spans import CachedSegment, Reader
+from langchain_threadmem.langgraph.checkpoints.spans import Reader, SegmentCache, Version
 from langchain_threadmem.langgraph.checkpoints.values import KIND, StoredValue, put_together, unpack
 from langchain_threadmem.messages.codec import Parsed
 from langchain_threadmem.messages.parts import TypedBytes
@@ -40,7 +39,6 @@ from langchain_threadmem.tree.nodes import EVERYTHING
 from langchain_threadmem.tree.rows import DecodedMessages
 
 log = logging.getLogger(__package__)
-CACHED_SEGMENTS = 32
 
 
 class Snapshot(NamedTuple):
@@ -69,8 +67,8 @@ def get(archive: Archive, conversation: str, ns: str, checkpoint: str | None) ->
     id_ = None if checkpoint is None else pack_id(checkpoint)
 
     def read(conn: Conn) -> _Batch | None:
-        _, row = _checkpoint(archive, conn, conversation, ns, id_)
-        return None if row is None else _read_batch(archive, conn, [row])
+        stored = checkpoint_queries.get_whole(conn, archive.runtime.owner, conversation, ns, id_)
+        return None if stored is None else _whole_batch(archive, conn, stored)
 
     batch = yield from Sql(read)
     return None if batch is None else _snapshot(conversation, batch, batch.rows[0])
@@ -94,21 +92,6 @@ def _reading(conversation: str, ns: str, id: bytes) -> Iterator[None]:
             f"checkpoint {unpack_id(id)!r} of thread {conversation!r}, namespace {ns!r}, cannot be read: "
             f"{error}; run verify(), or pass the id of another checkpoint in the configuration"
         ) from error
-
-
-def _checkpoint(
-    archive: Archive, conn: Conn, conversation: str, ns: str, id_: bytes | None
-) -> tuple[int | None, CheckpointRow | None]:
-    """The tree of a conversation and one of its checkpoints, in one round trip if the tree is cached."""
-    cached = archive.unbound.trees(conversation).get("")
-    queries = [] if cached is None else [checkpoint_queries.checkpoint_query(cached, ns, id_)]
-    rows = conn.each(trees.tree_query(archive.runtime.owner, conversation), *queries)
-    tree = trees.id_of_tree(conn, rows[0])
-    if tree is None:
-        return None, None
-    if tree == cached:
-        return tree, checkpoint_queries.as_checkpoint(rows[1])
-    return tree, checkpoint_queries.get(conn, tree, ns, id_)
 
 
 def addresses(
@@ -193,7 +176,8 @@ def delta_history(
     id_ = None if checkpoint is None else pack_id(checkpoint)
 
     def read(conn: Conn) -> tuple[_Batch, dict[str, list[WriteRow]], dict[str, tuple[int, int]]]:
-        tree, row = _checkpoint(archive, conn, conversation, ns, id_)
+        tree = trees.find(conn, archive.runtime.owner, conversation)
+        row = None if tree is None else checkpoint_queries.get(conn, tree, ns, id_)
         writes: dict[str, list[WriteRow]] = {channel: [] for channel in channels}
         seeds: dict[str, tuple[int, int]] = {}
         seen: set[bytes] = set()
@@ -225,20 +209,6 @@ def delta_history(
         if channel in seeds:
             histories[channel]["seed"] = batch.blob(*seeds[channel])
     return histories
-
-
-class SegmentCache(SharedComponent):
-    """A cache of the most recently read segments."""
-
-    def __init__(self, resources: Resources) -> None:
-        super().__init__(resources)
-        self.segments = LruCache[int, CachedSegment](CACHED_SEGMENTS)
-
-    def drop(self, removed: Mapping[int, Collection[int]]) -> None:
-        self.close()
-
-    def close(self) -> None:
-        self.segments = LruCache(CACHED_SEGMENTS)
 
 
 @dataclass(frozen=True)
@@ -275,10 +245,10 @@ class _Batch:
         for write in writes:
             self._unpack(write.kind, write.data)
 
-    def load(self, conn: Conn) -> None:
-        """Read the messages of the values and writes."""
+    def load(self, conn: Conn, read: tuple[int, Version] | None = None) -> None:
+        """Read the messages of the values and writes; `read` is a tree whose version was read."""
         spans = [span for stored_value in self.stored_values.values() for span in stored_value.spans()]
-        self.reader.load(conn, spans, self.archive.runtime.get(SegmentCache).segments)
+        self.reader.load(conn, spans, self.archive.runtime.get(SegmentCache).segments, read)
 
     def blob(self, tree: int, number: int) -> Any:
         """A new object with the value of a channel."""
@@ -321,6 +291,16 @@ def _read_batch(archive: Archive, conn: Conn, rows: Sequence[CheckpointRow]) -> 
         batch.writes[address] = checkpoint_queries.as_writes(writes)
         batch.add_writes(batch.writes[address])
     batch.load(conn)
+    return batch
+
+
+def _whole_batch(archive: Archive, conn: Conn, stored: WholeCheckpoint) -> _Batch:
+    row = stored.row
+    batch = _Batch(archive, [row])
+    batch.add_blobs(row.tree, stored.blobs)
+    batch.writes[Address(row.tree, row.ns, row.id)] = stored.writes
+    batch.add_writes(stored.writes)
+    batch.load(conn, (row.tree, stored.version))
     return batch
 
 

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import and_, bindparam, delete, func, literal_column, select, update
+from sqlalchemy import BigInteger, and_, bindparam, delete, func, literal_column, select, update
 
 from langchain_threadmem.errors import PersistenceError
 from langchain_threadmem.storage import encryption_keys
@@ -98,6 +98,41 @@ def unpack_id(packed: bytes) -> str:
     return packed[1:].removesuffix(b"\xff").decode("utf-8", "surrogatepass")
 
 
+def _whole(of_id: str, refs: str, marker: str) -> str:
+    """The text of `get_whole`: rows of the tree with the checkpoint (0), of values (1), of writes (2)."""
+    return f"""
+WITH found AS (
+  SELECT id, sealed, epoch, version FROM {tree.name}
+  WHERE owner = {marker} AND conversation = {marker} AND scope = ''
+), taken AS (
+  SELECT * FROM {checkpoint.name} WHERE tree = (SELECT id FROM found) AND ns = {marker} {of_id}
+)
+SELECT 0, found.id, found.sealed, epoch, version, taken.id, parent, run, refs, kind, data
+  FROM found LEFT JOIN taken ON 1 = 1
+UNION ALL
+SELECT 1, b.id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, b.kind, b.data
+  FROM taken CROSS JOIN {refs} AS ref CROSS JOIN {blob.name} AS b
+  WHERE b.tree = taken.tree AND b.id = ref.value
+UNION ALL
+SELECT 2, w.idx, NULL, NULL, NULL, w.task, NULL, w.path, w.channel, w.kind, w.data
+  FROM taken CROSS JOIN {write.name} AS w
+  WHERE w.tree = taken.tree AND w.ns = taken.ns AND w.checkpoint = taken.id
+"""
+
+
+# The references of a damaged checkpoint are read as none; the caller finds the damage.
+_REFS_OF = {
+    "sqlite": "json_each(CASE WHEN json_valid(taken.refs) THEN taken.refs ELSE '[]' END)",
+    "postgresql": r"(SELECT DISTINCT number[1]::bigint AS value FROM "
+    r"regexp_matches(taken.refs, '[0-9]{1,18}', 'g') AS number)",
+}
+_WHOLE, _WHOLE_LATEST = (
+    Statement.of(
+        sqlite=_whole(condition.format("?"), _REFS_OF["sqlite"], "?"),
+        postgresql=_whole(condition.format("%s"), "LATERAL " + _REFS_OF["postgresql"], "%s"),
+    )
+    for condition in ("AND id = {}", "ORDER BY id DESC LIMIT 1")
+)
 _OF_NS = (checkpoint.c.tree == bindparam("tree"), checkpoint.c.ns == bindparam("ns"))
 _GET = Statement(select(checkpoint).where(*_OF_NS, checkpoint.c.id == bindparam("id")), "tree", "ns", "id")
 _LATEST = Statement(select(checkpoint).where(*_OF_NS).order_by(checkpoint.c.id.desc()).limit(1), "tree", "ns")
@@ -174,13 +209,24 @@ _CLEAR_PARENTS = Statement(
 _LAST_BLOB = Statement(select(func.max(blob.c.id)).where(blob.c.tree == bindparam("tree")), "tree")
 _last_blob = select(func.max(blob.c.id).label("id")).where(blob.c.tree == bindparam("tree")).subquery()
 _PUT_ROWS = Statement(
-    select(_last_blob.c.id, checkpoint).select_from(
+    select(
+        _last_blob.c.id,
+        select(checkpoint.c.tree).where(*_OF_NS, checkpoint.c.id == bindparam("id")).exists(),
+        *_parent.c,
+    ).select_from(
         _last_blob.outerjoin(
-            checkpoint, and_(*_OF_NS, checkpoint.c.id.in_([bindparam("id"), bindparam("parent")]))
+            _parent,
+            and_(
+                _parent.c.tree == bindparam("tree"),
+                _parent.c.ns == bindparam("ns"),
+                _parent.c.id == bindparam("parent"),
+            ),
         )
     ),
     *("tree", "ns", "id", "parent"),
 )
+PUT_COLUMNS = 2 + len(checkpoint.c)
+"""The number of columns of `put_query`."""
 _PUT_BLOB = insert_of(blob)
 _blobs_of_tree = select(*blob.c["id", "kind", "data"]).where(blob.c.tree == bindparam("tree"))
 _BLOBS = Statement(_blobs_of_tree.where(within(blob.c.id, "ids")), "tree", "ids")
@@ -213,11 +259,17 @@ _PATCH_WRITE = Statement(
     .where(
         *(write.c[name] == bindparam(f"at_{name}") for name in _KEY_OF_WRITE),
         write.c.data == bindparam("old"),
+        select(tree.c.id)
+        .where(
+            tree.c.id == bindparam("at_tree"),
+            tree.c.epoch == func.coalesce(bindparam("epoch", type_=BigInteger()), tree.c.epoch),
+        )
+        .exists(),
     )
     .values(data=bindparam("new")),
     "new",
     *(f"at_{name}" for name in _KEY_OF_WRITE),
-    "old",
+    *("old", "epoch"),
 )
 _DELETE_WRITES = Statement(delete(write).where(*_OF_CHECKPOINT), "tree", "ns", "checkpoint")
 
@@ -225,6 +277,43 @@ _DELETE_WRITES = Statement(delete(write).where(*_OF_CHECKPOINT), "tree", "ns", "
 def get(conn: Conn, tree_id: int, ns: str, checkpoint_id: bytes | None) -> CheckpointRow | None:
     """A checkpoint; without an id, the latest of the namespace."""
     return as_checkpoint(conn.each(checkpoint_query(tree_id, ns, checkpoint_id))[0])
+
+
+class WholeCheckpoint(NamedTuple):
+    """A checkpoint with its values and pending writes.
+
+    Attributes:
+        version: Epoch and version of the tree.
+        row: The checkpoint.
+        blobs: The rows of its values, as of `blobs_query`.
+        writes: Its pending writes, in LangGraph's order.
+    """
+
+    version: tuple[int, int]
+    row: CheckpointRow
+    blobs: list[tuple[Any, ...]]
+    writes: list[WriteRow]
+
+
+def get_whole(
+    conn: Conn, owner: str, conversation: str, ns: str, checkpoint_id: bytes | None
+) -> WholeCheckpoint | None:
+    """A checkpoint of a conversation with its values and writes, in one statement.
+
+    Without an id, it is the latest of the namespace. `None` if there is no such conversation or checkpoint.
+    """
+    values = owner, conversation, ns, *(() if checkpoint_id is None else (checkpoint_id,))
+    rows = conn.all(_WHOLE_LATEST if checkpoint_id is None else _WHOLE, *values)
+    heads = [row for row in rows if row[0] == 0]
+    if trees.id_of_tree(conn, [(row[1], row[2]) for row in heads]) is None:
+        return None
+    _, tree_id, _, epoch, version, id_, parent, run, refs, kind, data = heads[0]
+    if id_ is None:
+        return None
+    row = _checkpoint((tree_id, ns, id_, parent, run, refs, kind, data))
+    blobs = [(row[1], row[9], row[10]) for row in rows if row[0] == 1]
+    writes = [(tree_id, ns, id_, row[5], row[1], *row[7:]) for row in rows if row[0] == 2]
+    return WholeCheckpoint((epoch, version), row, blobs, as_writes(writes))
 
 
 def checkpoint_query(tree_id: int, ns: str, checkpoint_id: bytes | None) -> Query:
@@ -256,7 +345,7 @@ def around(conn: Conn, tree_id: int, ns: str, time: float, most: int) -> Iterato
 def put(conn: Conn, row: CheckpointRow) -> None:
     """Store a checkpoint, or replace the checkpoint with its id."""
     encryption_keys.claim(conn)
-    conn.run(_PUT, *row[:5], json.dumps(row.refs, separators=(",", ":")), *row[6:])
+    conn.later(_PUT, [(*row[:5], json.dumps(row.refs, separators=(",", ":")), *row[6:])])
 
 
 def of_tree(conn: Conn, tree_id: int) -> list[CheckpointRow]:
@@ -347,11 +436,10 @@ def put_query(tree_id: int, ns: str, checkpoint_id: bytes, parent: bytes | None)
     return _PUT_ROWS, (tree_id, ns, checkpoint_id, parent)
 
 
-def as_put_rows(rows: Sequence[tuple[Any, ...]], checkpoint_id: bytes, parent: bytes | None) -> PutRows:
-    """The rows that the verb `put` reads, from the result of `put_query`."""
-    stored = {bytes(row[3]): row[1:] for row in rows if row[3] is not None}
-    row = stored.get(parent) if parent is not None else None
-    return PutRows(int(rows[0][0] or 0), checkpoint_id in stored, None if row is None else _checkpoint(row))
+def as_put_rows(row: tuple[Any, ...]) -> PutRows:
+    """The rows that the verb `put` reads, from the only row of `put_query`."""
+    last, exists, *parent = row
+    return PutRows(int(last or 0), bool(exists), None if parent[0] is None else _checkpoint(tuple(parent)))
 
 
 def put_blobs(
@@ -370,7 +458,7 @@ def put_blobs(
     if last is None:
         last = conn.all(_LAST_BLOB, tree_id)[0][0] or 0
     first = last + 1
-    conn.many(_PUT_BLOB, [(tree_id, first + n, *value) for n, value in enumerate(values)])
+    conn.later(_PUT_BLOB, [(tree_id, first + n, *value) for n, value in enumerate(values)])
     return list(range(first, first + len(values)))
 
 
@@ -402,13 +490,19 @@ def of_kind(conn: Conn, tree_id: int, kind: str) -> set[bytes]:
 
 def patch_blob(conn: Conn, tree_id: int, number: int, old: bytes, new: bytes) -> None:
     """Replace the bytes of a blob if they equal `old`."""
-    conn.run(_PATCH_BLOB, new, tree_id, number, old)
+    conn.later(_PATCH_BLOB, [(new, tree_id, number, old)])
 
 
 def put_writes(conn: Conn, rows: Iterable[WriteRow]) -> None:
     """Store pending writes; a stored write is replaced only if its index is negative."""
     encryption_keys.claim(conn)
-    conn.many(_PUT_WRITE, rows)
+    conn.later(_PUT_WRITE, [*{row[:5]: row for row in rows}.values()])
+
+
+def put_writes_if(conn: Conn, condition: Query, rows: Iterable[WriteRow]) -> bool:
+    """Store pending writes if a query of the tree returns a row; returns whether it does."""
+    encryption_keys.claim(conn)
+    return bool(conn.if_any(condition, _PUT_WRITE, [*{row[:5]: row for row in rows}.values()]))
 
 
 def writes(conn: Conn, address: Address) -> list[WriteRow]:
@@ -432,9 +526,9 @@ def writes_of_tree(conn: Conn, tree_id: int) -> list[WriteRow]:
     return [_write(row) for row in conn.all(_WRITES_OF_TREE, tree_id)]
 
 
-def patch_write(conn: Conn, row: WriteRow, new: bytes) -> None:
-    """Replace the bytes of a pending write if they equal `row.data`."""
-    conn.run(_PATCH_WRITE, new, *row[:5], row.data)
+def patch_write(conn: Conn, row: WriteRow, new: bytes, epoch: int | None = None) -> None:
+    """Replace the bytes of a pending write if they equal `row.data`, and its tree is in an epoch."""
+    conn.later(_PATCH_WRITE, [(new, *row[:5], row.data, epoch)])
 
 
 def _checkpoint(row: tuple[object, ...]) -> CheckpointRow:

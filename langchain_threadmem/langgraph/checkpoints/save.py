@@ -16,6 +16,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
+from itertools import islice
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from langgraph.checkpoint.base import WRITES_IDX_MAP
@@ -30,7 +32,9 @@ from langchain_threadmem.langgraph.checkpoints import queries as checkpoint_quer
 from langchain_threadmem.langgraph.checkpoints.queries import CheckpointRow, WriteRow, pack_id
 from langchain_threadmem.langgraph.checkpoints.removals import removed_by, removed_in_input
 from langchain_threadmem.langgraph.checkpoints.scopes import CONVERSATION_CHANNEL, START, scope_of
+from langchain_threadmem.langgraph.checkpoints.spans import SegmentCache
 from langchain_threadmem.langgraph.checkpoints.unbound_values import (
+    KnownPlace,
     UnboundValue,
     UnboundValues,
     bind,
@@ -47,16 +51,19 @@ from langchain_threadmem.messages.parts import (
     warn_of_foreign_messages,
 )
 from langchain_threadmem.messages.quoting import without_blocks
-from langchain_threadmem.storage.statements import Conn, Query
+from langchain_threadmem.storage.statements import Conn, Query, beside
 from langchain_threadmem.summaries import queries as summary_queries
 from langchain_threadmem.tree import superseding, trees
 from langchain_threadmem.tree.lists import stored_lists
 from langchain_threadmem.tree.lists.encoded import EncodedMessage
 from langchain_threadmem.tree.lists.list_cache import CachedList, ListCache, PreparedList
 from langchain_threadmem.tree.lists.stored_lists import Location
+from langchain_threadmem.tree.nodes import MessageRow
 
 FIELDS = ("v", "ts", "channel_versions", "versions_seen", "updated_channels")
 """Fields that are stored without their names if the checkpoint has all these fields."""
+MOST_BESIDE = 32
+"""The maximum number of messages whose places are read in one query with the parent checkpoint."""
 
 
 def check_serializer(resources: Resources, serde: object) -> None:
@@ -101,6 +108,10 @@ class Archive:
     @property
     def unbound(self) -> UnboundValues:
         return self.runtime.get(UnboundValues)
+
+    @property
+    def segments(self) -> SegmentCache:
+        return self.runtime.get(SegmentCache)
 
     @property
     def parts(self) -> Parts:
@@ -187,11 +198,13 @@ def blobs_of(state: Mapping[str, Any], row: CheckpointRow) -> dict[str, int]:
 class _StoredCheckpoint(NamedTuple):
     """The trees, lists and unbound values of a stored checkpoint, which are cached after the commit.
 
-    `removed` are the nodes that leave the caches and the vector index.
+    `removed` are the nodes that leave the caches and the vector index, `added` the new messages.
     """
 
     trees: Mapping[str, int]
     lists: dict[str, CachedList]
+    added: dict[str, Sequence[MessageRow]]
+    placed: Mapping[tuple[str, str], KnownPlace]
     waiting: list[UnboundValue | None]
     removed: Removed
 
@@ -244,10 +257,10 @@ def put(
         scopes = {channel: scope_of(ns, channel) for channel in prepared}
 
         def queries(tree_ids: Mapping[str, int]) -> Iterator[Query]:
-            tree = tree_ids[""]
-            yield checkpoint_queries.put_query(tree, ns, checkpoint_id, inherited)
-            for channel, value in prepared.items():
-                yield from stored_lists.placement_queries(tree_ids[scopes[channel]], value.rest, value.after)
+            yield from _put_queries(
+                checkpoint_queries.put_query(tree_ids[""], ns, checkpoint_id, inherited),
+                [(tree_ids[scopes[channel]], value) for channel, value in prepared.items()],
+            )
             yield from finder.queries(stored_values, ns, tree_ids)
 
         finder = _Finder(conn, owner, conversation)
@@ -255,7 +268,8 @@ def put(
             conn, owner, conversation, {"", *scopes.values()}, now, cached_trees, queries
         )
         tree, answers = tree_ids[""], iter(rows)
-        put_rows = checkpoint_queries.as_put_rows(next(answers), checkpoint_id, inherited)
+        put_row, read = _put_rows(answers, list(prepared.values()))
+        put_rows = checkpoint_queries.as_put_rows(put_row)
         unchanged_refs = _refs(archive, put_rows.parent, unchanged)
         own = {
             name: version
@@ -264,7 +278,9 @@ def put(
         }
         if own:
             return _OwnVersions(own)
-        placements = {channel: stored_lists.placement_rows(answers) for channel in prepared}
+        placements = {
+            channel: stored_lists.placement_rows(rows) for channel, rows in zip(prepared, read, strict=True)
+        }
         if not all(
             value.is_current(tree_ids[scopes[name]], placements[name].head)
             for name, value in prepared.items()
@@ -273,7 +289,7 @@ def put(
         finder.use_rows(tree_ids, answers)
         # A node of the run may have stored a later list until the tree was locked.
         later = archive.lists.stored_after(conversation, made)
-        cached, removed = {}, list[int]()
+        cached, added, removed = {}, {}, list[int]()
         for channel, new in prepared.items():
             tree_id = tree_ids[scopes[channel]]
             stored_list, head = stored_lists.place_list(
@@ -286,7 +302,8 @@ def put(
             )
             cached[channel] = new.cached(tree_id, head, stored_list)
             removed += stored_list.removed
-            finder.add_placed(scopes[channel], new.rest, stored_list.locations)
+            added[channel] = stored_list.added
+            finder.add_placed(scopes[channel], new.rest, stored_list.locations, (tree_id, head.epoch))
         bound_values = {channel: bind(value, ns, channel, finder) for channel, value in stored_values}
         stored: dict[str, TypedBytes] = {}
         for channel, value in outgoing.items():
@@ -318,7 +335,7 @@ def put(
         ]
         removed += superseding.remove_messages(conn, tree, deleted)
         left = summary_queries.take_out_removed(conn, owner, conversation, removed)
-        return _StoredCheckpoint(tree_ids, cached, waiting, left)
+        return _StoredCheckpoint(tree_ids, cached, added, finder.placed, waiting, left)
 
     stored_checkpoint = None
     for is_retry in (False, True):
@@ -343,7 +360,8 @@ def put(
         yield from drop(archive.runtime, stored_checkpoint.removed)
     for channel, cached in stored_checkpoint.lists.items():
         archive.lists.add_list(conversation, scope_of(ns, channel), cached)
-    archive.unbound.add_placed(conversation, ids)
+        archive.segments.add(cached.tree, (cached.epoch, cached.version), stored_checkpoint.added[channel])
+    archive.unbound.add_placed(conversation, stored_checkpoint.placed)
     archive.unbound.replace_unbound(conversation, unbound, stored_checkpoint.waiting)
     yield from _rewrite_unbound(
         archive, conversation, waiting_for(archive.unbound.unbound(conversation), ids)
@@ -392,17 +410,13 @@ def put_writes(
 
     stored_values = [(channel, value) for _, channel, value in prepared if isinstance(value, StoredValue)]
     cached_trees = archive.unbound.trees(conversation)
+    known = archive.unbound.placed(conversation)
 
-    def write(conn: Conn) -> tuple[Mapping[str, int], list[UnboundValue]]:
-        def queries(tree_ids: Mapping[str, int]) -> Iterator[Query]:
-            return finder.queries(stored_values, ns, tree_ids)
-
-        finder = _Finder(conn, owner, conversation)
-        tree_ids, rows = trees.find_or_create_all(conn, owner, conversation, [""], now, cached_trees, queries)
-        finder.use_rows(tree_ids, rows)
-        waiting, added = [], []
+    def rows_of(conn: Conn, tree: int, finder: _Finder) -> tuple[list[WriteRow], list[UnboundValue]]:
+        """The rows of the writes, and the values with messages that have no place."""
+        rows, waiting = [], []
         for idx, channel, value in prepared:
-            row = WriteRow(tree_ids[""], ns, checkpoint_id, task_id, idx, path, channel, "", b"")
+            row = WriteRow(tree, ns, checkpoint_id, task_id, idx, path, channel, "", b"")
             if isinstance(value, StoredValue):
                 stored_value = bind(value, ns, channel, finder)
                 row = row._replace(kind=KIND, data=packed(conn, stored_value))
@@ -410,8 +424,27 @@ def put_writes(
                     waiting.append(UnboundValue(ns, channel, stored_value, row, row.data))
             else:
                 row = row._replace(kind=value[0], data=value[1])
-            added.append(row)
-        checkpoint_queries.put_writes(conn, added)
+            rows.append(row)
+        return rows, waiting
+
+    def write(conn: Conn) -> tuple[Mapping[str, int], list[UnboundValue]]:
+        def queries(tree_ids: Mapping[str, int]) -> Iterator[Query]:
+            return finder.queries(stored_values, ns, tree_ids)
+
+        tree = cached_trees.get("")
+        finder = _Finder(conn, owner, conversation, known, tree)
+        if tree is not None and not any(True for _ in finder.queries(stored_values, ns, cached_trees)):
+            rows, waiting = rows_of(conn, tree, finder)
+            condition = trees.unchanged_query(conn, owner, conversation, tree, finder.epoch)
+            if checkpoint_queries.put_writes_if(conn, condition, rows):
+                return cached_trees, waiting
+        finder = _Finder(conn, owner, conversation)
+        tree_ids, answers = trees.find_or_create_all(
+            conn, owner, conversation, [""], now, cached_trees, queries
+        )
+        finder.use_rows(tree_ids, answers)
+        rows, waiting = rows_of(conn, tree_ids[""], finder)
+        checkpoint_queries.put_writes(conn, rows)
         return tree_ids, waiting
 
     tree_ids, waiting = yield from Sql(write, write=True)
@@ -420,11 +453,12 @@ def put_writes(
             archive.unbound.add_deleted(conversation, checkpoint_id, ids)
     archive.unbound.add_trees(conversation, tree_ids)
     archive.unbound.replace_unbound(conversation, (), waiting)
+    placed_ids = {id_ for _, id_ in archive.unbound.placed(conversation)} if waiting else set()
     # Messages that were placed before this write are bound here, all others by `put`.
     yield from _rewrite_unbound(
         archive,
         conversation,
-        waiting_for(waiting, archive.unbound.placed_ids(conversation)) if waiting else (),
+        waiting_for(archive.unbound.still_unbound(conversation, waiting), placed_ids) if waiting else (),
     )
 
 
@@ -433,10 +467,15 @@ def _rewrite_unbound(archive: Archive, conversation: str, due: Sequence[UnboundV
     if not due:
         return
     now, owner = time.time(), archive.runtime.owner
+    tree = archive.unbound.trees(conversation).get("")
+    known = archive.unbound.placed(conversation)
 
     def write(conn: Conn) -> list[UnboundValue | None]:
+        finder = _Finder(conn, owner, conversation, known, tree)
+        if all(isinstance(value.row, WriteRow) and finder.knows(value) for value in due):
+            return [value.rewrite(conn, finder, finder.epoch) for value in due]
         tree_ids, _ = trees.find_or_create_all(conn, owner, conversation, [""], now, {}, lambda tree_ids: ())
-        finder = _Finder(conn, owner, conversation)
+        finder = _Finder(conn, owner, conversation, thorough=True)
         finder.use_rows(tree_ids)
         return [value.rewrite(conn, finder) for value in due]
 
@@ -444,16 +483,71 @@ def _rewrite_unbound(archive: Archive, conversation: str, due: Sequence[UnboundV
     archive.unbound.replace_unbound(conversation, (), (yield from Sql(write, write=True)))
 
 
-class _Finder:
-    """Finds the places of messages, first of the messages that this transaction placed, then with queries."""
+def _put_queries(put_query: Query, lists: Sequence[tuple[int, PreparedList]]) -> Iterator[Query]:
+    """The query of `put`, beside that of its first list if that is short, and the queries of its lists."""
+    placements = [stored_lists.placement_query(tree, new.rest, new.after) for tree, new in lists]
+    if lists and _is_short(lists[0][1]):
+        yield beside(put_query, placements.pop(0))
+    else:
+        yield put_query
+    yield from placements
 
-    def __init__(self, conn: Conn, owner: str, conversation: str) -> None:
+
+def _put_rows(
+    answers: Iterator[Sequence[tuple[Any, ...]]], lists: Sequence[PreparedList]
+) -> tuple[tuple[Any, ...], list[Sequence[tuple[Any, ...]]]]:
+    """The row of the query of `put`, and the rows for each list, from the results of `_put_queries`."""
+    size, first = checkpoint_queries.PUT_COLUMNS, next(answers)
+    placements = [[row[size:] for row in first]] if lists and _is_short(lists[0]) else []
+    return first[0][:size], [*placements, *islice(answers, len(lists) - len(placements))]
+
+
+def _is_short(new: PreparedList) -> bool:
+    return len(new.rest) <= MOST_BESIDE
+
+
+class _Finder:
+    """Finds the places of messages: those that this transaction placed, known places, and then with queries.
+
+    A message that is alone in its list is not searched for, since the checkpoint that adds it to the list of
+    the channel stores the value again.
+
+    Args:
+        conn: A write transaction.
+        owner: The owner of the conversation.
+        conversation: Name of the conversation.
+        known: Places of messages, by scope and id, of which those in `tree` are used.
+        tree: The tree of the conversation.
+        thorough: Whether to search for a message that is alone in its list, too.
+    """
+
+    def __init__(
+        self,
+        conn: Conn,
+        owner: str,
+        conversation: str,
+        known: Mapping[tuple[str, str], KnownPlace] = MappingProxyType({}),
+        tree: int | None = None,
+        *,
+        thorough: bool = False,
+    ) -> None:
         self._conn = conn
+        self._thorough = thorough
         self._conversation = owner, conversation
         self._tree_ids: Mapping[str, int] = {}
         self._requested: list[tuple[str, list[EncodedMessage]]] = []
         self._rows: list[Sequence[tuple[Any, ...]]] = []
-        self._placed: dict[tuple[str, str], tuple[str, Location]] = {}
+        self.epoch: int | None = None
+        """The epoch of the known places."""
+        self.placed: dict[tuple[str, str], KnownPlace] = {}
+        """The places of messages by scope and id."""
+        if known and tree is not None:
+            self._know(known, tree)
+
+    def _know(self, known: Mapping[tuple[str, str], KnownPlace], tree: int) -> None:
+        self.epoch = max((place.epoch[1] for place in known.values() if place.epoch[0] == tree), default=None)
+        epoch = tree, self.epoch
+        self.placed = {key: place for key, place in known.items() if key[0] == "" and place.epoch == epoch}
 
     def queries(
         self, stored_values: Sequence[tuple[str, StoredValue]], ns: str, tree_ids: Mapping[str, int]
@@ -463,7 +557,7 @@ class _Finder:
             (scope, list(messages.values()))
             for channel, stored_value in stored_values
             for _, scope, messages in unbound_messages(stored_value, ns, channel)
-            if scope in tree_ids
+            if scope in tree_ids and len(messages) > 1
         ]
         for scope, messages in self._requested:
             yield stored_lists.places_query(tree_ids[scope], messages)
@@ -475,24 +569,37 @@ class _Finder:
         self._tree_ids, self._rows = tree_ids, list(answers)
 
     def add_placed(
-        self, scope: str, messages: Sequence[EncodedMessage], locations: Sequence[Location]
+        self,
+        scope: str,
+        messages: Sequence[EncodedMessage],
+        locations: Sequence[Location],
+        epoch: trees.TreeEpoch,
     ) -> None:
         """Use the places of messages that this transaction wrote."""
         # After the locations of the messages, `locations` may contain the locations of a shared end.
         for message, location in zip(messages, locations, strict=False):
-            self._placed[scope, message.id] = message.body, location
+            self.placed[scope, message.id] = KnownPlace(epoch, hash(message.body), location)
+
+    def knows(self, value: UnboundValue) -> bool:
+        """Whether the places of all messages of a value are known."""
+        found = unbound_messages(value.with_ids(), value.ns, value.channel)
+        return all(None not in self._known(scope, messages.values()) for _, scope, messages in found)
+
+    def _known(self, scope: str, messages: Iterable[EncodedMessage]) -> list[Location | None]:
+        found: list[Location | None] = []
+        for message in messages:
+            place = self.placed.get((scope, message.id))
+            is_same = place is not None and place.body == hash(message.body)
+            found.append(place.location if place is not None and is_same else None)
+        return found
 
     def __call__(self, scope: str, messages: Sequence[EncodedMessage]) -> Sequence[Location | None]:
-        placed = [self._placed.get((scope, message.id)) for message in messages]
-        locations = [
-            place[1]
-            for message, place in zip(messages, placed, strict=True)
-            if place is not None and place[0] == message.body
-        ]
-        if len(locations) == len(messages):
+        locations = self._known(scope, messages)
+        if None not in locations or (len(messages) == 1 and not self._thorough):
             return locations
         request = (scope, list(messages))
-        if not any(placed) and request in self._requested:
+        are_new = not any((scope, message.id) in self.placed for message in messages)
+        if are_new and request in self._requested:
             return stored_lists.places_from(self._conn, messages, self._rows[self._requested.index(request)])
         tree = self._tree_ids.get(scope) or trees.find(self._conn, *self._conversation, scope)
         return [None] * len(messages) if tree is None else stored_lists.find(self._conn, tree, messages)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import groupby, islice
 from operator import itemgetter
@@ -13,6 +13,7 @@ from sqlalchemy import bindparam, func, select
 
 from langchain_threadmem.common.cache import LruCache
 from langchain_threadmem.common.ranges import Range, joined
+from langchain_threadmem.engine.runtime import Resources, SharedComponent
 from langchain_threadmem.errors import PersistenceError
 from langchain_threadmem.langgraph.checkpoints.values import Span
 from langchain_threadmem.storage.schema import POSITION_BITS, State, node, segment, tree
@@ -20,6 +21,9 @@ from langchain_threadmem.storage.statements import Conn, Query, Statement
 from langchain_threadmem.tree import nodes
 from langchain_threadmem.tree.nodes import MessageRow
 
+Version = tuple[int, int]
+"""Epoch and version of a tree."""
+CACHED_SEGMENTS = 32
 MOST_CACHED = 10_000
 """The maximum number of rows of a cached segment."""
 
@@ -28,16 +32,48 @@ class CachedSegment(NamedTuple):
     """Rows of a segment.
 
     Attributes:
+        tree: The tree of the segment.
         version: Epoch and version of the tree when the rows were read; a change makes the rows invalid.
         rows: Consecutive nodes in the order of their keys.
     """
 
-    version: tuple[int, int]
+    tree: int
+    version: Version
     rows: list[MessageRow]
 
 
+class SegmentCache(SharedComponent):
+    """A cache of the most recently read and written segments."""
+
+    def __init__(self, resources: Resources) -> None:
+        super().__init__(resources)
+        self.segments = LruCache[int, CachedSegment](CACHED_SEGMENTS)
+
+    def add(self, tree: int, version: Version, rows: Iterable[MessageRow]) -> None:
+        """Cache messages that were written, at the end of cached segments and at the beginning of new ones.
+
+        Args:
+            tree: The tree of the messages.
+            version: Epoch and version of the tree.
+            rows: The messages, in the order of their keys.
+        """
+        for number, added in groupby(rows, _segment_of):
+            cached, new = self.segments.get(number), list(added)
+            before = [] if cached is None or cached.version != version else cached.rows
+            next_key = _key(before[-1]) + 1 if before else number << POSITION_BITS
+            keys = list(map(_key, new))
+            if keys == list(range(next_key, next_key + len(new))) and len(before) + len(new) <= MOST_CACHED:
+                self.segments.put(number, CachedSegment(tree, version, [*before, *new]))
+
+    def drop(self, removed: Mapping[int, Collection[int]]) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self.segments = LruCache(CACHED_SEGMENTS)
+
+
 _VERSION = Statement(
-    select(tree.c.epoch, tree.c.version)
+    select(tree.c.id, tree.c.epoch, tree.c.version)
     .join(segment, segment.c.tree == tree.c.id)
     .where(segment.c.id == bindparam("segment")),
     "segment",
@@ -56,8 +92,21 @@ class Reader:
         self._rows: dict[int, list[MessageRow]] = {}
         self._ancestors: dict[int, list[Range]] = {}
 
-    def load(self, conn: Conn, spans: Sequence[Span], cache: LruCache[int, CachedSegment]) -> None:
-        """Read the messages of spans; of a cached segment only the new rows are read."""
+    def load(
+        self,
+        conn: Conn,
+        spans: Sequence[Span],
+        cache: LruCache[int, CachedSegment],
+        read: tuple[int, Version] | None = None,
+    ) -> None:
+        """Read the messages of spans; of a cached segment only the new rows are read.
+
+        Args:
+            conn: A transaction.
+            spans: The spans.
+            cache: The cached segments.
+            read: A tree and its version, which the transaction has read.
+        """
         for span in spans:
             with suppress(PersistenceError):  # `rows` will raise the error
                 self._path(conn, span)
@@ -65,20 +114,26 @@ class Reader:
         segments = {number: list(part) for number, part in groupby(ranges, _segment)}
         cached = {number: _usable(cache.get(number), part) for number, part in segments.items()}
         queries: list[Query] = []
-        for number, (_, missing) in cached.items():
-            # The version is read before the rows, so that a change in between makes the cached rows invalid.
-            queries += [(_VERSION, (number,)), *nodes.messages_queries(missing)]
-        answers = iter(conn.each(*queries))
+        known = dict([] if read is None else [read])
         for number, (usable, missing) in cached.items():
-            version = next(answers)
+            # The version is read before the rows, so that a change in between makes the cached rows invalid.
+            if usable is None or usable.tree not in known:
+                queries.append((_VERSION, (number,)))
+            queries += nodes.messages_queries(missing)
+        answers = iter(conn.each(*queries) if queries else ())
+        for number, (usable, missing) in cached.items():
+            if usable is None or usable.tree not in known:
+                found = [(row[0], (row[1], row[2])) for row in next(answers)]
+            else:
+                found = [(usable.tree, known[usable.tree])]
             rows = nodes.opened_messages(conn, islice(answers, 1 if missing else 0))
-            if usable is not None and [usable.version] != version:
+            if usable is not None and [(usable.tree, usable.version)] != found:
                 rows = nodes.opened_messages(conn, conn.each(*nodes.messages_queries(segments[number])))
             elif usable is not None:
-                rows = usable.rows + rows
+                rows = usable.rows + rows if rows else usable.rows
             self._rows[number] = rows
-            if len(segments[number]) == 1 and version and rows and len(rows) <= MOST_CACHED:
-                cache.put(number, CachedSegment((version[0][0], version[0][1]), rows))
+            if len(segments[number]) == 1 and found and rows and len(rows) <= MOST_CACHED:
+                cache.put(number, CachedSegment(*found[0], rows))
 
     def rows(self, span: Span) -> list[tuple[str, str, str]]:
         """Ids, bodies and roles of the loaded messages of a span, without purged messages.
@@ -144,6 +199,10 @@ class Reader:
             if first <= span.first <= last:
                 return [(span.first, last), *path[index + 1 :]]
         raise _no_thread(span)
+
+
+def _segment_of(row: MessageRow) -> int:
+    return row[3] >> POSITION_BITS
 
 
 def _segment(range_: Range) -> int:

@@ -7,7 +7,7 @@ in the tree, so that a replay adds no second copy.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
@@ -22,13 +22,28 @@ from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree.lists.encoded import EncodedMessage
 from langchain_threadmem.tree.lists.list_cache import CACHED_CONVERSATIONS
 from langchain_threadmem.tree.lists.stored_lists import Location
+from langchain_threadmem.tree.trees import TreeEpoch
 
 MOST_UNBOUND = 256
 MOST_SCOPES = 64
 PLACED_IDS = 256
-"""The number of ids that are cached for each conversation: the ids of the messages that were placed last."""
+"""The number of places that are cached for each conversation: of the messages that were placed last."""
 FindPlaces = Callable[[str, Sequence[EncodedMessage]], Sequence[Location | None]]
 """Finds the places of messages in the tree of a scope."""
+
+
+class KnownPlace(NamedTuple):
+    """The place of a message that this process has stored.
+
+    Attributes:
+        epoch: The tree and its epoch.
+        body: The hash of the body.
+        location: The place.
+    """
+
+    epoch: TreeEpoch
+    body: int
+    location: Location
 
 
 class UnboundValue(NamedTuple):
@@ -50,13 +65,19 @@ class UnboundValue(NamedTuple):
     data: bytes
     retries: int = 4
 
-    def rewrite(self, conn: Conn, find: FindPlaces) -> UnboundValue | None:
-        """Store the value again if its messages have ids or places; `None` if no more attempts are needed."""
+    def rewrite(self, conn: Conn, find: FindPlaces, epoch: int | None = None) -> UnboundValue | None:
+        """Store the value again if its messages have ids or places; `None` if no more attempts are needed.
+
+        Args:
+            conn: A write transaction.
+            find: Finds the places of messages.
+            epoch: The epoch of the tree in which a pending write may be stored again; `None` for any.
+        """
         stored_value, data = bind(self.with_ids(), self.ns, self.channel, find), self.data
         if stored_value != self.stored_value:
             data = packed(conn, stored_value)
             if isinstance(self.row, WriteRow):
-                checkpoint_queries.patch_write(conn, self.row._replace(data=self.data), data)
+                checkpoint_queries.patch_write(conn, self.row._replace(data=self.data), data, epoch)
             else:
                 checkpoint_queries.patch_blob(conn, *self.row, self.data, data)
         if self.retries == 0 or not stored_value.inline():
@@ -137,7 +158,7 @@ class UnboundValues(Component):
 
     def close(self) -> None:
         self._unbound = LruCache[str, tuple[UnboundValue, ...]](CACHED_CONVERSATIONS)
-        self._placed = LruCache[str, tuple[str, ...]](CACHED_CONVERSATIONS)
+        self._placed = LruCache[str, dict[tuple[str, str], KnownPlace]](CACHED_CONVERSATIONS)
         self._trees = LruCache[str, dict[str, int]](CACHED_CONVERSATIONS)
         self._deleted = LruCache[tuple[str, bytes], set[str]](CACHED_CONVERSATIONS)
 
@@ -158,14 +179,15 @@ class UnboundValues(Component):
         if not cached.items() >= trees.items():
             self._trees.put(conversation, {**cached, **trees} if len(cached) < MOST_SCOPES else dict(trees))
 
-    def placed_ids(self, conversation: str) -> set[str]:
-        """Ids of the most recently placed messages."""
-        return set(self._placed.get(conversation) or ())
+    def placed(self, conversation: str) -> Mapping[tuple[str, str], KnownPlace]:
+        """The most recently placed messages, by scope and id; other processes may have removed them."""
+        return self._placed.get(conversation) or {}
 
-    def add_placed(self, conversation: str, ids: Iterable[str]) -> None:
-        """Cache the ids of messages that were placed."""
+    def add_placed(self, conversation: str, places: Mapping[tuple[str, str], KnownPlace]) -> None:
+        """Cache the places of messages."""
         with self._lock:
-            self._placed.put(conversation, (*(self._placed.get(conversation) or ()), *ids)[-PLACED_IDS:])
+            known = {**self.placed(conversation), **places}
+            self._placed.put(conversation, dict(list(known.items())[-PLACED_IDS:]))
 
     def deleted(self, conversation: str, checkpoint: bytes | None) -> set[str]:
         """Ids of the messages that the writes after a checkpoint delete."""
@@ -178,6 +200,11 @@ class UnboundValues(Component):
     def unbound(self, conversation: str) -> tuple[UnboundValue, ...]:
         """The unbound values of a conversation."""
         return self._unbound.get(conversation) or ()
+
+    def still_unbound(self, conversation: str, values: Sequence[UnboundValue]) -> list[UnboundValue]:
+        """Those of some unbound values that no other call has bound meanwhile."""
+        unbound = set(map(id, self.unbound(conversation)))
+        return [value for value in values if id(value) in unbound]
 
     def replace_unbound(
         self, conversation: str, old: Sequence[UnboundValue], new: Sequence[UnboundValue | None]

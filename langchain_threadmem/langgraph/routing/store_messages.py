@@ -128,8 +128,8 @@ def write_list(
             conn: Conn, prepared: PreparedList = prepared
         ) -> tuple[T, CachedList | None, Removed] | None:
             trees.lock(conn, tree)
-            queries = stored_lists.placement_queries(tree, prepared.rest, prepared.after)
-            rows = stored_lists.placement_rows(iter(conn.each(*queries)))
+            query = stored_lists.placement_query(tree, prepared.rest, prepared.after)
+            rows = stored_lists.placement_rows(conn.each(query)[0])
             if not prepared.is_current(tree, rows.head):
                 return None
             list_write = ListWrite(conn, tree, rows.head, prepared, otherwise, rows)

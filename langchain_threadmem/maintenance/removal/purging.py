@@ -15,7 +15,7 @@ from sqlalchemy import bindparam, delete, func, or_, select, update
 from langchain_threadmem.index.empty_tree import empty_tree
 from langchain_threadmem.storage import node_keys
 from langchain_threadmem.storage.schema import State, choice, node, summary, tree, unit
-from langchain_threadmem.storage.statements import Conn, Statement, within
+from langchain_threadmem.storage.statements import Conn, Statement, within, within_rows
 from langchain_threadmem.tree import grafts, nodes, placements, trees
 from langchain_threadmem.tree.graph import circular, nearest_remaining, spliced
 from langchain_threadmem.tree.nodes import NodeRow
@@ -41,7 +41,11 @@ _WITH_PURGED = Statement(
 )
 _CLEAR_SUPERSEDED = Statement(
     update(node)
-    .where(node.c.key.in_(node_keys.keys_of(bindparam("in")).where(within(node.c.superseded_by, "seqs"))))
+    .where(
+        within_rows(
+            node.c.key, node_keys.keys_of(bindparam("in")).where(within(node.c.superseded_by, "seqs"))
+        )
+    )
     .values(superseded_by=None),
     *("in", "seqs"),
 )

@@ -6,7 +6,7 @@ Copies and erasures use the list `TABLES`; a test checks that it contains every 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -88,7 +88,7 @@ def scope(entry: MemoryTable) -> ColumnElement[bool]:
     if entry.under is Id.TREE:
         if "tree" in columns and entry.table is not schema.node:
             return columns.tree == under
-        return columns.key.in_(node_keys.keys_of(under))
+        return node_keys.in_tree(columns.key, under)
     if "namespace" in columns:
         return columns.namespace == under
     return columns.item.in_(select(schema.item.c.id).where(schema.item.c.namespace == under))
@@ -157,17 +157,17 @@ def owners(conn: Conn) -> list[str]:
 
 def count_below(conn: Conn, tree_id: int) -> Counter[str]:
     """The number of rows of a tree in each table."""
-    return Counter({name_of(entry): _count(conn, entry, tree_id) for entry in _TREE_TABLES})
+    return _counts(conn, _TREE_TABLES, tree_id)
 
 
 def count_owned(conn: Conn, owner: str) -> dict[str, int]:
     """The number of rows of an owner in each table with an owner column; zeros are omitted."""
-    counts = {name_of(entry): _count(conn, entry, owner) for entry in _OWNED_TABLES}
-    return {name: count for name, count in counts.items() if count}
+    return {name: count for name, count in _counts(conn, _OWNED_TABLES, owner).items() if count}
 
 
-def _count(conn: Conn, entry: MemoryTable, under: object) -> int:
-    return int(conn.all(_COUNT[entry.table.name], under)[0][0])
+def _counts(conn: Conn, entries: Sequence[MemoryTable], under: object) -> Counter[str]:
+    counted = conn.each(*((_COUNT[entry.table.name], (under,)) for entry in entries))
+    return Counter({name_of(entry): int(rows[0][0]) for entry, rows in zip(entries, counted, strict=True)})
 
 
 def delete_rest(conn: Conn, owner: str, conversation: str | None) -> Counter[str]:

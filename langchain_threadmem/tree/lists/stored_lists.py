@@ -12,7 +12,7 @@ an earlier version of the message, except a checkpoint that contains it.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -23,7 +23,7 @@ from langchain_threadmem.messages.ids import number_in, numbered
 from langchain_threadmem.messages.quoting import is_made_up
 from langchain_threadmem.messages.tool_pairs import RESULT, follows_call
 from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS, State, node
-from langchain_threadmem.storage.statements import Conn, Query, Statement
+from langchain_threadmem.storage.statements import Conn, Query, Statement, beside
 from langchain_threadmem.tree import grafts, nodes, superseding, trees
 from langchain_threadmem.tree.append import TAKEN, TIP, NodeWriter, Parent
 from langchain_threadmem.tree.lists.encoded import EncodedMessage
@@ -66,6 +66,7 @@ class StoredList(NamedTuple):
         outdated: Whether a message of the list is an earlier version of a redacted message, or was removed.
         exact: Whether the stored nodes are the messages of the list, with all their parts, and no message is
             an aside that is not stored.
+        added: The messages that were written.
     """
 
     locations: list[Location]
@@ -75,6 +76,7 @@ class StoredList(NamedTuple):
     removed: Sequence[int] = ()
     outdated: bool = False
     exact: bool = True
+    added: Sequence[nodes.MessageRow] = ()
 
 
 class Newest(NamedTuple):
@@ -162,6 +164,11 @@ def places_from(
     return [None if key is None else _location(place_of[key]) for key in keys]
 
 
+_HEAD_SIZE = len(trees.Head._fields)
+_PLACES_FROM = _HEAD_SIZE + 5
+"""The columns of `placement_query`: the head, those of `_STATE`, and those of the places."""
+
+
 class PlacementRows(NamedTuple):
     """The rows for the placing rule: head of the tree, places of the messages, and the preceding node."""
 
@@ -170,18 +177,19 @@ class PlacementRows(NamedTuple):
     after: Sequence[tuple[Any, ...]]
 
 
-def placement_queries(tree_id: int, messages: Sequence[EncodedMessage], after: int | None) -> list[Query]:
-    """The queries for the placing of a list, or of the messages after the node `after`."""
-    return [
-        trees.head_query(tree_id),
-        places_query(tree_id, messages),
-        (_STATE, (after if messages else None,)),
-    ]
+def placement_query(tree_id: int, messages: Sequence[EncodedMessage], after: int | None) -> Query:
+    """The query for the placing of a list, or of the messages after the node `after`."""
+    state = _STATE, (after if messages else None,)
+    return beside(trees.head_query(tree_id), state, places_query(tree_id, messages))
 
 
-def placement_rows(answers: Iterator[Sequence[tuple[Any, ...]]]) -> PlacementRows:
-    """The rows of `placement_queries`."""
-    return PlacementRows(trees.head_of(next(answers)), next(answers), next(answers))
+def placement_rows(rows: Sequence[tuple[Any, ...]]) -> PlacementRows:
+    """The rows of `placement_query`."""
+    if not rows:
+        raise trees.erased()
+    head, after = rows[0][:_HEAD_SIZE], rows[0][_HEAD_SIZE:_PLACES_FROM]
+    places = [row[_PLACES_FROM:] for row in rows if row[_PLACES_FROM] is not None]
+    return PlacementRows(trees.Head(*head), places, [after] if after[0] is not None else [])
 
 
 def place_list(
@@ -222,7 +230,7 @@ def place_list(
         written, whatever the length of the list.
     """
     if rows_read is None:
-        rows_read = placement_rows(iter(conn.each(*placement_queries(tree_id, messages, after))))
+        rows_read = placement_rows(conn.each(placement_query(tree_id, messages, after))[0])
     head = rows_read.head
     content = str if whole else without_usage
     emptied: set[int] = set()
@@ -258,7 +266,9 @@ def place_list(
     outdated = State.REMOVED in (*states, *(step.state for step in planned.steps if isinstance(step, New)))
     former = outdated or State.SUPERSEDED in states
     exact = whole or _is_exact(conn, rows_read.places, messages, locations)
-    stored = StoredList(locations, planned.shared, former, writer.written, writer.removed, outdated, exact)
+    stored = StoredList(
+        *(locations, planned.shared, former, writer.written, writer.removed, outdated, exact, writer.added)
+    )
     return stored, head
 
 
@@ -292,11 +302,13 @@ class _ListWriter:
         self._locations: list[Location] = []
         self._changed = False  # whether the state or the place of a stored node has changed
         self._nodes = NodeWriter(conn, tree_id, head)
+        self._parents: dict[Parent, int | None] = {}  # the keys of parents, by the number of the parent
         self._versions: dict[int, int] = {}  # the new version, by the key of the replaced node
         self._answers: dict[
             int, int
         ] = {}  # the new version, by the key of a moved answer to the replaced node
         self.removed: list[int] = []
+        self.added: list[nodes.MessageRow] = []
 
     @property
     def written(self) -> int:
@@ -311,15 +323,17 @@ class _ListWriter:
         """The key of the parent of new nodes; `None` for a root."""
         if parent is TIP:
             return self._head.tip
-        key, seq = self._nodes.under(parent)
-        if key is not None and seq is not None:
-            self._seqs[key] = seq
-        return key
+        if parent not in self._parents:
+            key, seq = self._nodes.under(parent)
+            if key is not None and seq is not None:
+                self._seqs[key] = seq
+            self._parents[parent] = key
+        return self._parents[parent]
 
     def home_of(self, key: int | None, rows: Sequence[tuple[Any, ...]]) -> int | None:
         """The home of a node, see `tree.lists.placing`; `None` for a former version.
 
-        `rows` contains the row of the node from `placement_queries`; if the node is not live, more rows are
+        `rows` contains the row of the node from `placement_query`; if the node is not live, more rows are
         read.
         """
         home: int | None = None
@@ -394,6 +408,7 @@ class _ListWriter:
         )
         self._seqs[key] = under if is_removed else number
         self._new.append(key)
+        self.added.append((id_, message.body, message.role, key, int(new.state)))
         if new.supersedes is not None and message.role != "system":
             self._versions[new.supersedes] = key
         if message.role == "system" and new.state == State.LIVE:
