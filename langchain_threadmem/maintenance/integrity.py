@@ -6,12 +6,11 @@ import json
 from collections.abc import Collection
 from typing import Any
 
-from sqlalchemy import BigInteger, and_, bindparam, case, delete, func, literal_column, or_, select, union
+from sqlalchemy import BigInteger, bindparam, case, delete, func, literal_column, or_, select, union
 
 from langchain_threadmem.index import watermarks
 from langchain_threadmem.index.removal import drop_model
 from langchain_threadmem.maintenance.removal.tables import TABLES, Id, scope
-from langchain_threadmem.messages.ids import is_numbered
 from langchain_threadmem.messages.text import plural
 from langchain_threadmem.storage import checksums, node_keys
 from langchain_threadmem.storage.schema import (
@@ -52,19 +51,11 @@ _SUMMARIES_WITHOUT_TEXT = Statement(
     "owner",
 )
 _HIDDEN = Statement(node_keys.keys_of(bindparam("tree")).where(~STORED), "tree")
-_previous = node.alias("before")
-_WITHOUT_NUMBER = Statement(
-    select(node.c.seq)
-    .select_from(
-        segment.join(node, node_keys.inside(node.c.key)).outerjoin(
-            _previous, _previous.c.key == node.c.key - 1
-        )
-    )
-    .where(
-        segment.c.tree == bindparam("tree"),
-        node.c.opens == literal_column("0"),
-        func.coalesce(_previous.c.seq, literal_column("-1")) != node.c.seq - 1,
-    ),
+_REPEATED = Statement(
+    select(node.c.message)
+    .where(node.c.tree == bindparam("tree"), node.c.state == ZERO)
+    .group_by(node.c.message)
+    .having(func.count() > ONE),
     "tree",
 )
 _before = node.alias("before")
@@ -72,7 +63,6 @@ _follows = case(
     (node.c.key.op("&")(literal_column(f"{LAST_POSITION}")) == ZERO, segment.c.parent),
     else_=node.c.key - ONE,
 )
-_at_start = node.c.key == segment.c.id.op("<<")(literal_column(f"{POSITION_BITS}"))
 _of_owner = (tree.c.owner == bindparam("owner"), tree.c.scope == "")
 _tip = node.alias("tip")
 _SUSPECTS = Statement(
@@ -91,16 +81,17 @@ _SUSPECTS = Statement(
                 _before.c.tree != tree.c.id,
                 node.c.parent.is_distinct_from(_before.c.seq),
                 node.c.parent >= node.c.seq,
-                and_(
-                    node.c.opens == ZERO,
-                    or_(_at_start, _before.c.seq.is_distinct_from(node.c.seq - ONE)),
-                ),
             ),
         ),
+        select(tree.c.id)
+        .select_from(tree.join(node, node.c.tree == tree.c.id))
+        .where(*_of_owner, node.c.state == ZERO)
+        .group_by(tree.c.id, node.c.message)
+        .having(func.count() > ONE),
         select(tree.c.id).select_from(tree.join(graft, graft.c.tree == tree.c.id)).where(*_of_owner),
         select(tree.c.id).where(*_of_owner, tree.c.sealed),
         select(tree.c.id)
-        .select_from(tree.join(node, and_(node.c.tree == tree.c.id, node.c.opens == ONE)))
+        .select_from(tree.join(node, node.c.tree == tree.c.id))
         .where(
             *_of_owner,
             ~select(segment.c.id)
@@ -122,18 +113,10 @@ _SIZES = Statement(
     "owner",
 )
 _TEXTS = Statement(
-    select(tree.c.id, *node.c["seq", "message", "role", "body", "named"])
+    select(tree.c.id, *node.c["message", "role", "body"])
     .select_from(tree.join(segment, segment.c.tree == tree.c.id).join(node, node_keys.inside(node.c.key)))
     .where(within(tree.c.id, "trees"), STORED),
     "trees",
-)
-_MESSAGE_IDS = Statement(
-    node_keys.after(
-        select(*node.c["seq", "message", "named"]).where(node.c.seq <= bindparam("last"), STORED),
-        bindparam("tree"),
-        bindparam("before"),
-    ),
-    *("tree", "before", "last"),
 )
 _DELETE_WORDS = Statement.of(
     sqlite=f"INSERT INTO {LEXICON} ({LEXICON}) VALUES ('delete-all')", postgresql=f"DELETE FROM {LEXICON}"
@@ -190,7 +173,7 @@ def hidden(conn: Conn, tree_id: int) -> set[int]:
 
 def suspects(conn: Conn, owner: str) -> set[int]:
     """The trees of an owner's conversations that need a closer check: those with a node that does not follow
-    its parent in the order of keys or is not found by its number, or with moved or removed nodes, and
+    its parent in the order of keys, with moved or removed nodes, or with two live nodes of a message, and
     encrypted trees.
     """
     return {row[0] for row in conn.all(_SUSPECTS, owner)}
@@ -202,19 +185,13 @@ def sizes(conn: Conn, owner: str) -> dict[int, int]:
 
 
 def texts(conn: Conn, tree_ids: Collection[int]) -> list[tuple[Any, ...]]:
-    """The nodes of trees: tree, number, message id, role, body, and whether the id is in the index."""
+    """The nodes of trees: tree, message id, role and body."""
     return conn.all(_TEXTS, json.dumps(list(tree_ids)))
 
 
-def without_message_id(conn: Conn, tree_id: int, first: int, last: int) -> list[int]:
-    """Numbers of the nodes that a search by the id of the message does not find."""
-    rows = conn.all(_MESSAGE_IDS, tree_id, first - 1, last)
-    return [seq for seq, message, named in rows if bool(named) == is_numbered(message, seq)]
-
-
-def without_number(conn: Conn, tree_id: int) -> list[int]:
-    """Numbers of the nodes of a tree that the index of node numbers does not find."""
-    return [row[0] for row in conn.all(_WITHOUT_NUMBER, tree_id)]
+def repeated(conn: Conn, tree_id: int) -> list[str]:
+    """The ids of the messages of a tree that have several live nodes."""
+    return [row[0] for row in conn.all(_REPEATED, tree_id)]
 
 
 def delete_damaged(conn: Conn) -> list[str]:

@@ -19,7 +19,6 @@ from langchain_threadmem.errors import (
 from langchain_threadmem.index.owner_index import index_problems
 from langchain_threadmem.maintenance import integrity, upkeep
 from langchain_threadmem.messages.codec import unreadable_among
-from langchain_threadmem.messages.ids import is_numbered
 from langchain_threadmem.storage import encryption_keys
 from langchain_threadmem.storage.encryption import UNREADABLE_NOTE
 from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS, State
@@ -141,11 +140,8 @@ def _find_sound(conn: Conn, owner: str) -> dict[int, int]:
     counts: Counter[int] = Counter()
     for group in _groups(integrity.sizes(conn, owner)):
         rows = integrity.texts(conn, group)
-        for tree, seq, message, _, _, named in rows:
-            counts[tree] += 1
-            if bool(named) == is_numbered(message, seq):
-                suspects.add(tree)
-        unreadable = unreadable_among([(message, body, role) for _, _, message, role, body, _ in rows])
+        counts.update(row[0] for row in rows)
+        unreadable = unreadable_among([(message, body, role) for _, message, role, body in rows])
         suspects.update(rows[n][0] for n in unreadable)
     return {tree: count for tree, count in counts.items() if tree not in suspects}
 
@@ -204,8 +200,6 @@ def _check(conn: Conn, owner: str, name: str) -> tuple[list[str], int]:
             if row.state not in [int(state) for state in State]:
                 problems.append(f"node {row.seq} has the unknown state {row.state}")
         problems += _check_bodies(rows)
-        missing = integrity.without_message_id(conn, tree, rows[0].seq, rows[-1].seq)
-        problems += [f"node {seq} is not found by its message's id" for seq in missing]
         last = rows[-1].seq
     for seq, parent in parents.items():
         problems += _check_parent(seq, parent, key_of, expected)
@@ -215,8 +209,7 @@ def _check(conn: Conn, owner: str, name: str) -> tuple[list[str], int]:
         for seq, placement in stored_placements.read(conn, tree)
         if placement is None
     ]
-    missing_numbers = integrity.without_number(conn, tree)
-    problems += [f"node {seq} is not found by its number" for seq in missing_numbers]
+    problems += [f"message {message!r} has several live nodes" for message in integrity.repeated(conn, tree)]
     if (head.tip is not None and head.tip not in seq_of) or (head.tip is None and seq_of):
         problems.append("the tip of the active thread is not a node of the conversation")
     return problems, len(key_of)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 from collections.abc import Sequence
 from enum import Enum
@@ -12,6 +11,7 @@ from typing import Any
 from uuid import NAMESPACE_OID, UUID, uuid5
 
 from langchain_core.messages import BaseMessage
+from langchain_core.utils.uuid import uuid7
 
 from langchain_threadmem.common.inputs import is_number, is_whole
 from langchain_threadmem.errors import InputError
@@ -118,40 +118,14 @@ def own_id(message_id: str, question_id: str) -> str:
     return str(uuid5(NAMESPACE_OID, f"{len(message_id)} {message_id} {question_id}"))
 
 
-_DIGITS = 12
-_LIMIT = 10**_DIGITS
-
-
-def stem(randoms: bytes) -> str:
-    """The beginning of an id, from nine random bytes; `uuid.UUID` takes ten times as long.
+def new_id() -> str:
+    """The id of a message without an id: a UUID of version 7, so that the index on ids grows at its end.
 
     Example:
-        >>> stem(bytes(range(9)))
-        '00010203-0405-8060-8708-'
+        >>> UUID(new_id()).version
+        7
     """
-    digits = randoms.hex()
-    return f"{digits[:8]}-{digits[8:12]}-8{digits[12:15]}-8{digits[15:]}-"
-
-
-def new_stem() -> str:
-    """A stem of random digits."""
-    return stem(os.urandom(9))
-
-
-def numbered(beginning: str, number: int) -> str:
-    """The id of the node with this number."""
-    return beginning + str(number).zfill(_DIGITS)
-
-
-def is_numbered(message_id: str, number: int) -> bool:
-    """Whether the id of a node ends in the node's number."""
-    return message_id.endswith(str(number).zfill(_DIGITS)) and number < _LIMIT
-
-
-def number_in(message_id: str) -> int:
-    """The number of the node that an id may belong to; 0, which no node has, for other ids."""
-    digits = message_id[-_DIGITS:]
-    return int(digits) if len(digits) == _DIGITS and digits.isascii() and digits.isdecimal() else 0
+    return str(uuid7())
 
 
 def chained_id(beginning: str, before: str | None, record: Any) -> str:

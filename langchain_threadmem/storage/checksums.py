@@ -40,8 +40,8 @@ COLUMN = "checksum"
 _FUNCTION = "threadmem_checksum"
 NULL = -0x6E756C6C
 """The number that represents SQL's NULL."""
-_INTEGER, _FLOAT, _NODE = (struct.Struct(form).pack for form in ("<q", "<d", "<4qd4q"))
-_NODE_KINDS = "----ttt-----"
+_INTEGER, _FLOAT, _NODE = (struct.Struct(form).pack for form in ("<q", "<d", "<4qd2q"))
+_NODE_KINDS = "----ttt---"
 _NO_NUMBER = "WHEN 'text' THEN NULL WHEN 'blob' THEN NULL"
 _PARTLY_CHANGED = (
     schema.node,
@@ -77,10 +77,10 @@ def checksum(values: Iterable[object]) -> int:
 
 def of_node(row: Sequence[Any]) -> int:
     """`checksum` of a row of `node`, five times as fast, since every append computes it."""
-    key, tree, seq, parent, message, role, body, created, state, superseded_by, named, opens = row
+    key, tree, seq, parent, message, role, body, created, state, superseded_by = row
     numbers = _NODE(
         *(key, tree, seq, NULL if parent is None else parent, created),
-        *(state, NULL if superseded_by is None else superseded_by, named, opens),
+        *(state, NULL if superseded_by is None else superseded_by),
     )
     return crc32(f"'{message};'{role};'{body}".encode(), crc32(numbers))
 
@@ -133,7 +133,7 @@ def damaged_keys(
 
 def _damaged(table: Table) -> Select[Any]:
     is_damaged: ColumnElement[bool] = literal_column(
-        f"{table.name}.{COLUMN} IS NOT {_expression(table, table.name + '.')}"
+        f"{table.name}.{COLUMN} IS NOT {expression(table, table.name + '.')}"
     )
     return select(*table.primary_key).where(is_damaged)
 
@@ -146,7 +146,7 @@ def _all_damaged(table: Table) -> Statement:
 def _triggers(table: Table) -> tuple[str, ...]:
     name = table.name
     condition = " AND ".join(f"{column.name} = NEW.{column.name}" for column in table.primary_key)
-    update = f"BEGIN UPDATE {name} SET {COLUMN} = {_expression(table, 'NEW.')} WHERE {condition}; END"
+    update = f"BEGIN UPDATE {name} SET {COLUMN} = {expression(table, 'NEW.')} WHERE {condition}; END"
     columns = ", ".join(column.name for column in table.columns)
     intact = "1"
     if table in _PARTLY_CHANGED:
@@ -155,7 +155,7 @@ def _triggers(table: Table) -> tuple[str, ...]:
             for column in table.columns
             if isinstance(column.type, Text | LargeBinary) and not column.primary_key
         ]
-        intact = " OR ".join([f"OLD.{COLUMN} IS {_expression(table, 'OLD.')}", *replaced])
+        intact = " OR ".join([f"OLD.{COLUMN} IS {expression(table, 'OLD.')}", *replaced])
     on_insert = f"CREATE TEMP TRIGGER {name}_written AFTER INSERT ON main.{name} {update}"
     return (
         # `node` has no insert trigger, since even an empty trigger costs a tenth of an append.
@@ -164,7 +164,7 @@ def _triggers(table: Table) -> tuple[str, ...]:
     )
 
 
-def _expression(table: Table, prefix: str) -> str:
+def expression(table: Table, prefix: str) -> str:
     """The SQL expression of the checksum of a row; a value of the wrong type changes the checksum."""
     kinds, values = "", []
     for column in table.columns:
@@ -182,12 +182,11 @@ def _expression(table: Table, prefix: str) -> str:
 def _checksum_of_row(kinds: str, *values: Any) -> int:
     """`checksum` of a row whose texts are bytes; verification computes it for every row."""
     if kinds == _NODE_KINDS:
-        key, tree, seq, parent, message, role, body, *numbers = values
-        created, state, superseded_by, named, opens = numbers
+        key, tree, seq, parent, message, role, body, created, state, superseded_by = values
         try:
             packed = _NODE(
                 *(key, tree, seq, NULL if parent is None else parent, created),
-                *(state, NULL if superseded_by is None else superseded_by, named, opens),
+                *(state, NULL if superseded_by is None else superseded_by),
             )
             return crc32(b"'%b;'%b;'%b" % (message, role, body), crc32(packed))
         except (struct.error, TypeError):

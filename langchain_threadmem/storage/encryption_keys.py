@@ -57,7 +57,7 @@ _ENCRYPTED = Statement(
             .where(
                 *_sealed_trees,
                 or_(
-                    select(node.c.key).where(node.c.tree == tree.c.id, node.c.opens == ONE).exists(),
+                    select(node.c.key).where(node.c.tree == tree.c.id).exists(),
                     select(checkpoint.c.id).where(checkpoint.c.tree == tree.c.id).exists(),
                 ),
             )

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable
 from typing import NamedTuple
 
-from sqlalchemy import func, select
+from sqlalchemy import Column, MetaData, Table, Text, func, select
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from langchain_threadmem.errors import InputError, NewerDatabaseError, OlderDatabaseError, PersistenceError
@@ -51,12 +51,62 @@ def index_unsaid(conn: Conn) -> None:
     conn.run(Statement(CreateIndex(schema.node_unsaid, if_not_exists=True)))
 
 
+def index_numbers_and_ids(conn: Conn) -> None:
+    """Index the number and the message id of every node.
+
+    Before, a node's column `opens` said whether its number was in the index, and `named` whether its message
+    id was. The checksums of damaged rows stay wrong.
+    """
+    names = "key, tree, seq, parent, message, role, body, created, state, superseded_by"
+    if conn.dialect == "sqlite":
+        kinds = dict.fromkeys(("message", "role", "body"), Text())
+        new = Table("new", MetaData(), *(Column(name, kinds.get(name)) for name in names.split(", ")))
+        old = Table(
+            "old", MetaData(), *(Column(c.name, c.type) for c in new.c), Column("named"), Column("opens")
+        )
+        is_intact = f"checksum IS {checksums.expression(old, '')}"
+        checksum = f"CASE WHEN {is_intact} THEN {checksums.expression(new, '')} ELSE checksum END"
+        conn.script(
+            "CREATE TABLE threadmem_node_9 (key INTEGER NOT NULL, tree INTEGER NOT NULL, "
+            "seq INTEGER NOT NULL, parent INTEGER, message TEXT NOT NULL, role TEXT NOT NULL, "
+            "body TEXT NOT NULL, created FLOAT NOT NULL, state SMALLINT NOT NULL, "
+            "superseded_by INTEGER, checksum INTEGER, PRIMARY KEY (key))",
+            f"INSERT INTO threadmem_node_9 SELECT {names}, {checksum} FROM threadmem_node ORDER BY key",
+            "DROP TABLE threadmem_node",
+            "ALTER TABLE threadmem_node_9 RENAME TO threadmem_node",
+            "CREATE INDEX threadmem_node_unsaid ON threadmem_node (tree) "
+            "WHERE state > 0 OR role NOT IN ('human', 'ai', 'chat')",
+        )
+    else:
+        _drop_views(conn, "threadmem_node")
+        conn.script("ALTER TABLE threadmem_node DROP COLUMN named, DROP COLUMN opens")
+    conn.script(
+        "CREATE UNIQUE INDEX threadmem_node_seq ON threadmem_node (tree, seq)",
+        "CREATE INDEX threadmem_node_message ON threadmem_node (tree, message)",
+    )
+
+
+def _drop_views(conn: Conn, *tables: str) -> None:
+    """Drop the views of tables for row-level security, which `storage.row_security.secure` creates again."""
+    for table in tables:
+        for (view,) in conn.all(_VIEWS, table, table):
+            log.warning("%s is dropped; run `threadmem secure` again", view)
+            conn.script(f"DROP VIEW {view}")
+
+
 MIGRATIONS = (
     Migration(6, "the first schema that is migrated", create_all),
     Migration(7, "the expired items of a namespace are found by an index", index_expiries),
     Migration(8, "the messages of a conversation are counted by an index", index_unsaid),
+    Migration(9, "nodes are found by plain indexes", index_numbers_and_ids),
 )
 
+_VIEWS = Statement.of(
+    sqlite="",
+    postgresql="SELECT DISTINCT v.oid::regclass::text FROM pg_depend d "
+    "JOIN pg_rewrite r ON r.oid = d.objid JOIN pg_class v ON v.oid = r.ev_class "
+    "WHERE d.refobjid = to_regclass(%s) AND v.relname = %s AND v.relkind = 'v'",
+)
 _TABLES = Statement.of(
     sqlite="SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name",
     postgresql="SELECT tablename FROM pg_tables WHERE schemaname = ANY (current_schemas(false)) ORDER BY 1",

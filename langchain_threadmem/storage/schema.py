@@ -108,16 +108,9 @@ node = Table(
     Column("created", Float, nullable=False),  # seconds since 1970, UTC
     Column("state", SmallInteger, nullable=False),
     Column("superseded_by", Key),  # seq of the node that replaced it
-    Column(
-        "named", SmallInteger, nullable=False
-    ),  # 1: the message id is in the index; 0: it contains the seq
-    Column("opens", SmallInteger, nullable=False),  # 1: first node of a stride, see `storage.node_keys`
 )
-_partial_index("threadmem_node_seq", node.c.tree, node.c.seq, where="opens = 1", unique=True)
-_partial_index(
-    "threadmem_node_live", node.c.tree, node.c.message, where="named = 1 AND state = 0", unique=True
-)
-_partial_index("threadmem_node_past", node.c.tree, node.c.message, where="named = 1 AND state > 0")
+Index("threadmem_node_seq", node.c.tree, node.c.seq, unique=True)
+Index("threadmem_node_message", node.c.tree, node.c.message)
 # The nodes that are no messages of a conversation's list: all but the live messages of people and models.
 node_unsaid = _partial_index(
     "threadmem_node_unsaid", node.c.tree, where="state > 0 OR role NOT IN ('human', 'ai', 'chat')"

@@ -233,7 +233,6 @@ def delete(conn: Conn, keys: Sequence[int]) -> None:
     """Delete summaries; the units below them are no longer below a summary."""
     keys_json = json.dumps(keys)
     conn.run(_DETACH, keys_json)
-    node_keys.open_after(conn, keys)
     for statement in _DELETES:
         conn.run(statement, keys_json)
 

@@ -13,7 +13,7 @@ from sqlalchemy import BigInteger, bindparam, exists, select
 
 from langchain_threadmem.errors import MessageIdConflictError, NodeNotFoundError
 from langchain_threadmem.messages.codec import give_id, is_same_answer, is_unreadable
-from langchain_threadmem.messages.ids import is_numbered, numbered, own_id
+from langchain_threadmem.messages.ids import own_id
 from langchain_threadmem.messages.roles import ANSWERING
 from langchain_threadmem.storage import encryption_keys, node_keys
 from langchain_threadmem.storage.checksums import COLUMN, of_node
@@ -120,15 +120,12 @@ class NodeWriter:
             seq = self.newest + 1
         # Numbers rise along a segment.
         if parent_key is None or parent is None or separate or seq < parent or self.is_taken(parent_key):
-            key, opens = new_segment(self.conn, self.tree, parent_key) << POSITION_BITS, 1
+            key = new_segment(self.conn, self.tree, parent_key) << POSITION_BITS
         else:
-            key, opens = parent_key + 1, 0 if parent == seq - 1 else 1
+            key = parent_key + 1
             self.taken[parent_key] = True
         self.taken[key] = False
-        named = 0 if is_numbered(message, seq) else 1
-        self.rows.append(
-            (key, self.tree, seq, parent, message, role, body, created, state, superseded_by, named, opens)
-        )
+        self.rows.append((key, self.tree, seq, parent, message, role, body, created, state, superseded_by))
         if seq > self.newest:
             self.newest, self._time = seq, created
         return key
@@ -195,12 +192,12 @@ class Draft(NamedTuple):
     """A message to append.
 
     Attributes:
-        message: The message, to which no other code may refer; the writer sets its id.
+        message: The message, to which no other code may refer.
         role: LangChain's message type: human, ai, system, tool and others.
         body: The message as JSON text, see `messages.codec`.
         created: Time of the message, in seconds since 1970.
-        id: The id of the message; if it has none, the beginning of an id, which the number completes.
-        given: Whether the message has its own id.
+        id: The id of the message.
+        given: Whether the message had the id before; otherwise the id is new, and the writer sets it.
         placement: The reason for the place of the message, if a selector chose it.
     """
 
@@ -268,7 +265,6 @@ class _Appender(NodeWriter):
                 id_ = str(own)
                 give_id(message, id_)
             if not given:
-                id_ = numbered(id_, self.newest + 1)
                 give_id(message, id_)
             key = self.add(parent_key, parent_seq, id_, role, body, created)
             time = datetime.fromtimestamp(created, UTC)

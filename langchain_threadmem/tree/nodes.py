@@ -21,11 +21,9 @@ from sqlalchemy import (
     func,
     literal_column,
     select,
-    union_all,
 )
 
 from langchain_threadmem.messages.codec import encode
-from langchain_threadmem.messages.ids import number_in
 from langchain_threadmem.storage import encryption_keys, node_keys
 from langchain_threadmem.storage.schema import (
     LAST_POSITION,
@@ -45,10 +43,8 @@ from langchain_threadmem.storage.statements import (
     Query,
     Statement,
     insert_of,
-    number_rows,
     range_rows,
     within,
-    within_rows,
 )
 from langchain_threadmem.tree import trees
 from langchain_threadmem.tree.node import MessageSummary
@@ -106,18 +102,8 @@ _SEQ: BindParameter[int] = bindparam("seq", type_=BigInteger())
 
 
 def _of_message(rows: Select[Any]) -> Statement:
-    # A union by state, like the indexes on message ids, and by the number at the end of an id that the
-    # package assigned (`messages.ids`).
     own = rows.where(node.c.tree == _TREE, node.c.message == bindparam("message"))
-    named = own.where(node.c.named == ONE)
-    return Statement(
-        union_all(
-            named.where(node.c.state == ZERO),
-            named.where(node.c.state > ZERO),
-            own.where(node_keys.is_at(node, _TREE, bindparam("number"))),
-        ).order_by("state", desc("seq")),
-        *("tree", "message", "number"),
-    )
+    return Statement(own.order_by(node.c.state, desc(node.c.seq)), "tree", "message")
 
 
 _VERSIONS = _of_message(_rows())
@@ -220,15 +206,7 @@ _QUESTION_OF_RANGE = Statement(
 _NODES_OF_RANGES = RangeStatement(select(*node.c["message", "body", "role", "key", "state"]))
 _BY_KEY = Statement(_rows().where(node.c.key == bindparam("key")), "key")
 _BY_SEQ = Statement(_rows().where(node_keys.is_at(node, _TREE, _SEQ)), "tree", "seq")
-_numbers = number_rows("seqs")
-_BY_SEQS = Statement(
-    _rows().where(
-        within_rows(node.c.key, select(node_keys.key_at(_TREE, _numbers.c.value)).select_from(_numbers)),
-        node.c.tree == _TREE,
-        within(node.c.seq, "seqs"),
-    ),
-    *("tree", "seqs"),
-)
+_BY_SEQS = Statement(_rows().where(node.c.tree == _TREE, within(node.c.seq, "seqs")), "tree", "seqs")
 _MESSAGE_AT = Statement(select(node.c.message).where(node_keys.is_at(node, _TREE, _SEQ)), "tree", "seq")
 _STATE_AT = Statement(
     select(*node.c["state", "parent"]).where(node_keys.is_at(node, _TREE, _SEQ)), "tree", "seq"
@@ -250,22 +228,17 @@ _REMOVED_HUMANS = Statement(
     ),
     *("tree", "seq"),
 )
-# Nodes are selected by their range of keys, since SQLite would build an index for a join on their tree.
-_opener = node.alias("opener")
 _OPENINGS = Statement(
     _rows()
-    .add_columns(_opener.c.tree)
+    .add_columns(node.c.tree)
     .where(
-        within(_opener.c.tree, "trees"),
-        _opener.c.opens == ONE,
-        _opener.c.seq <= bindparam("most"),
-        node.c.key.between(_opener.c.key, _opener.c.key + bindparam("last") - _opener.c.seq),
-        node.c.key - _opener.c.key == node.c.seq - _opener.c.seq,  # in the same stride
+        within(node.c.tree, "trees"),
+        node.c.seq <= bindparam("most"),
         node.c.role == literal_column("'human'"),
         node.c.state != int(State.ASIDE),  # Custom instructions of an imported chat are no title.
     )
-    .order_by(_opener.c.tree, node.c.seq),
-    *("trees", "most", "last"),
+    .order_by(node.c.tree, node.c.seq),
+    *("trees", "most"),
 )
 _AFTER_MARKS = Statement(
     node_keys.after(
@@ -522,7 +495,7 @@ def outline(conn: Conn, tree_id: int) -> list[Outline]:
 
 def openings(conn: Conn, trees: Iterable[int], most: int) -> dict[int, list[NodeRow]]:
     """The human messages among the first `most` nodes of trees, by tree, without asides."""
-    rows = conn.all(_OPENINGS, json.dumps(list(trees)), most, most)
+    rows = conn.all(_OPENINGS, json.dumps(list(trees)), most)
     by_tree: dict[int, list[NodeRow]] = {}
     for row, opening in zip(rows, _opened(conn, [row[:-1] for row in rows]), strict=True):
         by_tree.setdefault(row[-1], []).append(opening)
@@ -583,7 +556,7 @@ def by_message(conn: Conn, tree_id: int, message: str) -> NodeRow | None:
 
 def versions(conn: Conn, tree_id: int, message: str) -> list[NodeRow]:
     """All nodes of a message: the live node, then the others from the newest to the oldest."""
-    return _opened(conn, conn.all(_VERSIONS, tree_id, message, number_in(message)))
+    return _opened(conn, conn.all(_VERSIONS, tree_id, message))
 
 
 class MessagePlace(NamedTuple):
@@ -597,7 +570,7 @@ class MessagePlace(NamedTuple):
 
 def places(conn: Conn, tree_id: int, message: str) -> list[MessagePlace]:
     """The places of a message in any state."""
-    return [MessagePlace(*row) for row in conn.all(_PLACES, tree_id, message, number_in(message))]
+    return [MessagePlace(*row) for row in conn.all(_PLACES, tree_id, message)]
 
 
 def first_version(conn: Conn, tree_id: int, message: str) -> int | None:

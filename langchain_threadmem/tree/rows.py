@@ -12,7 +12,7 @@ from langchain_threadmem.common.inputs import seconds_of
 from langchain_threadmem.engine.runtime import Resources, SharedComponent
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.messages.codec import UNREADABLE, Parsed, decode_stored, encode, text_of
-from langchain_threadmem.messages.ids import LONGEST_ID, name_of, new_stem
+from langchain_threadmem.messages.ids import LONGEST_ID, name_of, new_id
 from langchain_threadmem.messages.roles import SPOKEN
 from langchain_threadmem.messages.tool_pairs import calls_tools
 from langchain_threadmem.messages.typed_json import Reader, Writer
@@ -59,8 +59,6 @@ def drafts_of(
 ) -> list[Draft]:
     """Drafts of messages: encoded, with an id and a time.
 
-    The ids of messages without an id begin with a new stem; the writer completes them with the node numbers.
-
     Args:
         messages: The messages.
         times: The time of each message; `None` for the present time.
@@ -69,13 +67,13 @@ def drafts_of(
     Raises:
         InputError: A time is not a datetime, a message id is not valid, or a message cannot be encoded.
     """
-    now, stem = time.time(), new_stem()
+    now = time.time()
     drafts = []
     for message, created in zip(messages, times or [None] * len(messages), strict=True):
         id_ = name_of("a message id", message.id, most=LONGEST_ID) if message.id else ""
         seconds = now if created is None else _seconds(created)
         body = encode(message, other)
-        drafts.append(Draft(message, message.type, body, seconds, id_ or stem, bool(id_)))
+        drafts.append(Draft(message, message.type, body, seconds, id_ or new_id(), bool(id_)))
     return drafts
 
 

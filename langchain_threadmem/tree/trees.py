@@ -87,10 +87,9 @@ _UNCHANGED = Statement(
     ),
     *("owner", "conversation", "scope", "tree", "sealed", "epoch"),
 )
-_opener = node.c.opens == ONE
 _CONTENTS = _NODES, *_CHECKPOINTS = tuple(
-    Statement(select(table.c.tree).where(table.c.tree == bindparam("tree"), *only).limit(1), "tree")
-    for table, only in ((node, [_opener]), (checkpoint, []), (write, []))
+    Statement(select(table.c.tree).where(table.c.tree == bindparam("tree")).limit(1), "tree")
+    for table in (node, checkpoint, write)
 )
 _SEALINGS = Statement(select(*tree.c["id", "sealed"]).where(within(tree.c.id, "trees")), "trees")
 _SEALED = Statement(select(tree.c.id).where(tree.c.owner == bindparam("owner"), tree.c.sealed), "owner")

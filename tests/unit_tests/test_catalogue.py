@@ -426,20 +426,3 @@ def test_the_title_is_that_of_the_current_version_of_the_first_message(
     memory.edit(1, "Where do olives grow?")
     [listed] = verbs(system).list_conversations()
     assert (listed.title, listed.messages) == ("Where do olives grow?", 1)
-
-
-def test_an_older_database_gets_the_index_that_counts_messages(tmp_path: Path) -> None:
-    path = tmp_path / "memory.db"
-    with MemorySystem(path, embeddings=False) as system:
-        system.conversation("c").append("Hello", "Hi!")
-    with sqlite3.connect(path) as connection:
-        connection.execute("DROP INDEX threadmem_node_unsaid")
-        connection.execute("DELETE FROM threadmem_migration WHERE number > 7")
-    connection.close()
-    with MemorySystem(path, embeddings=False) as system:
-        assert system.list_conversations()[0].messages == 2
-    with sqlite3.connect(path) as connection:
-        assert connection.execute(
-            "SELECT 1 FROM sqlite_master WHERE name = 'threadmem_node_unsaid'"
-        ).fetchall()
-    connection.close()

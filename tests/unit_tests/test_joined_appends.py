@@ -25,14 +25,13 @@ from langchain_threadmem.tree import nodes, trees
 from langchain_threadmem.tree.append import TIP, Append, Draft
 
 NAMES = ("one", "two")
-STEM = "new-"
 HOW_MANY_TREES = Statement(select(func.count()).select_from(schema.tree))
 
 
 def draft(role: str, name: str, *, is_given: bool) -> Draft:
     (message,) = messages_of((role, f"{role} {name}"))
     # An id belongs to one content only, so it names it.
-    return Draft(message, role, encode(message), 1.0, f"{role}-{name}" if is_given else STEM, is_given)
+    return Draft(message, role, encode(message), 1.0, f"{role}-{name}", is_given)
 
 
 @st.composite

@@ -1,4 +1,4 @@
-"""Generated ids end in the number of their node; messages are found by any id."""
+"""Messages without an id get one; messages are found by any id."""
 
 from __future__ import annotations
 
@@ -8,54 +8,42 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
 
 from langchain_threadmem import ChatMemory, MemorySystem
 from langchain_threadmem.errors import MessageIdConflictError
-from langchain_threadmem.messages.ids import is_numbered, new_stem, number_in, numbered, stem
+from langchain_threadmem.messages.ids import new_id
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn, Statement
 from langchain_threadmem.tree import copying, nodes, trees
 from langchain_threadmem.tree.nodes import NodeRow
 
-IDS = st.text("0123456789-aé٣", max_size=16)
-IN_INDEX = Statement.of(
-    sqlite="SELECT seq FROM threadmem_node WHERE tree = ? AND named = 1 ORDER BY seq",
-    postgresql="SELECT seq FROM threadmem_node WHERE tree = %s AND named = 1 ORDER BY seq",
+REVIVE = Statement.of(
+    sqlite="UPDATE threadmem_node SET state = 0 WHERE tree = ?",
+    postgresql="UPDATE threadmem_node SET state = 0 WHERE tree = %s",
 )
-UNNAME = "UPDATE threadmem_node SET named = 0 WHERE tree = "
-FORGET = Statement.of(sqlite=f"{UNNAME} ?", postgresql=f"{UNNAME} %s")
 
 
-@given(st.one_of(IDS, st.from_regex(r"\w{0,3}[0-9]{12}", fullmatch=True)), st.integers(1, 10**13))
-def test_an_id_that_ends_in_a_number_leads_to_it(message_id: str, number: int) -> None:
-    assert is_numbered(message_id, number) == (number_in(message_id) == number)
-
-
-@given(st.binary(min_size=9, max_size=9), st.integers(1, 10**12 - 1))
-def test_a_made_id_is_a_uuid_and_leads_to_its_node(randoms: bytes, number: int) -> None:
-    made = numbered(stem(randoms), number)
-    assert (UUID(made).version, number_in(made)) == (8, number)
-
-
-def test_stems_do_not_come_twice() -> None:
-    assert len({new_stem() for _ in range(1000)}) == 1000
+def test_new_ids_are_uuids_in_the_order_of_their_times() -> None:
+    ids = [new_id() for _ in range(1000)]
+    assert {UUID(made).version for made in ids} == {7}
+    assert sorted(set(ids)) == ids
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing forks here")
-def test_a_forked_process_makes_stems_of_its_own() -> None:
-    new_stem()
+def test_a_forked_process_makes_ids_of_its_own() -> None:
+    new_id()
     read, write = os.pipe()
     if (child := os.fork()) == 0:
-        os.write(write, new_stem().encode())
+        os.write(write, " ".join(new_id() for _ in range(100)).encode())
         os._exit(0)
     os.waitpid(child, 0)
-    theirs = os.read(read, 100).decode()
+    ours = {new_id() for _ in range(1000)}
+    theirs = os.read(read, 5000).decode().split()
     os.close(read)
     os.close(write)
-    assert theirs not in {new_stem() for _ in range(1000)}
+    assert len(theirs) == 100
+    assert ours.isdisjoint(theirs)
 
 
 def of_tree(system: MemorySystem, name: str, read: Callable[[Conn, int], Any]) -> Any:
@@ -70,19 +58,6 @@ def of_tree(system: MemorySystem, name: str, read: Callable[[Conn, int], Any]) -
 def found(system: MemorySystem, name: str, message_id: str) -> list[tuple[int, int]]:
     rows: list[NodeRow] = of_tree(system, name, lambda conn, tree: nodes.versions(conn, tree, message_id))
     return [(row.seq, row.state) for row in rows]
-
-
-def in_index(system: MemorySystem, name: str = "c") -> list[int]:
-    return [row[0] for row in of_tree(system, name, lambda conn, tree: conn.all(IN_INDEX, tree))]
-
-
-def test_only_ids_that_were_given_are_entered_into_the_index(
-    system: MemorySystem, verbs: Callable[..., Any]
-) -> None:
-    memory = verbs(system.conversation("c"))
-    memory.append("a", "b")
-    memory.append(HumanMessage("c", id="given"), "d")
-    assert in_index(system) == [3]
 
 
 def test_made_ids_differ_between_conversations(system: MemorySystem, verbs: Callable[..., Any]) -> None:
@@ -145,7 +120,6 @@ def test_a_copy_is_found_by_the_same_ids(system: MemorySystem) -> None:
 
     system.runtime.database.write(copy)
     assert [found(system, "d", str(node.message.id)) for node in written] == [[(1, 0)], [(2, 0)]]
-    assert in_index(system, "d") == []
 
 
 def test_a_memory_that_was_loaded_is_found_by_the_same_ids(tmp_path: Any) -> None:
@@ -159,10 +133,11 @@ def test_a_memory_that_was_loaded_is_found_by_the_same_ids(tmp_path: Any) -> Non
     assert len(loaded.thread(2)) == 2
 
 
-def test_verify_finds_an_id_that_leads_nowhere(system: MemorySystem) -> None:
+def test_verify_finds_a_message_with_two_live_nodes(system: MemorySystem) -> None:
     memory = system.conversation("c")
-    memory.append(HumanMessage("a", id="given"), "b")
+    [old] = memory.append(HumanMessage("a", id="given"))
+    memory.edit(old.id, HumanMessage("b", id="given"))
     system.runtime.database.write(
-        lambda conn: conn.run(FORGET, trees.find_or_create(conn, system.owner, "c", 1.0))
+        lambda conn: conn.run(REVIVE, trees.find_or_create(conn, system.owner, "c", 1.0))
     )
-    assert memory.verify().problems == ("conversation 'c': node 1 is not found by its message's id",)
+    assert system.verify().problems == ("conversation 'c': message 'given' has several live nodes",)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import sqlite3
+import zipfile
 from pathlib import Path
 
 import pytest
 
 from langchain_threadmem import ChatMemory, MemorySystem
-from langchain_threadmem.errors import NewerDatabaseError, PersistenceError
+from langchain_threadmem.errors import NewerDatabaseError, OlderDatabaseError, PersistenceError
 from langchain_threadmem.storage import migrations
 from langchain_threadmem.storage.database import open_database
 from langchain_threadmem.storage.migrations import MIGRATIONS, Migration
 from langchain_threadmem.storage.statements import Conn, Statement
 
+SCHEMAS = Path(__file__).parents[1] / "data" / "schemas"
 NEXT = range(MIGRATIONS[-1].number + 1, MIGRATIONS[-1].number + 3)
 
 
@@ -38,6 +40,14 @@ def filled(tmp_path: Path) -> Path:
         system.conversation("c").append("question", "answer")
         system.conversation("c").recall("question")
     return path
+
+
+@pytest.fixture
+def eighth(tmp_path: Path) -> Path:
+    """A memory of schema 8."""
+    with zipfile.ZipFile(SCHEMAS / "8" / "sqlite.zip") as archive:
+        archive.extract("memory.db", tmp_path / "eighth")
+    return tmp_path / "eighth" / "memory.db"
 
 
 def set_schema(path: Path, number: int) -> None:
@@ -99,15 +109,46 @@ def test_an_older_database_gets_what_it_lacks_in_order(filled: Path, monkeypatch
     assert ran == [*NEXT]
 
 
-def test_a_database_of_the_first_schema_gets_the_index_on_expiries(filled: Path) -> None:
-    before = dump(filled)
-    with sqlite3.connect(filled) as connection:
-        connection.execute("DROP INDEX threadmem_item_expiry")
+def definitions(path: Path) -> dict[str, object]:
+    """The columns of all tables and the statements of all indexes of a file, by name."""
+    with sqlite3.connect(path) as connection:
+        rows = connection.execute("SELECT name, type, sql FROM sqlite_master").fetchall()
+        found = {
+            name: sql if kind == "index" else connection.execute(f"PRAGMA table_info({name})").fetchall()
+            for name, kind, sql in rows
+        }
     connection.close()
-    set_schema(filled, MIGRATIONS[0].number)
-    open_database(filled).close()
-    names = [line for line in dump(filled) if "threadmem_item_expiry" in line]
-    assert names == [line for line in before if "threadmem_item_expiry" in line] != []
+    return found
+
+
+@pytest.mark.parametrize("index", ["threadmem_item_expiry", "threadmem_node_unsaid"])
+def test_a_database_of_the_first_schema_gets_what_a_new_database_has(
+    eighth: Path, filled: Path, index: str
+) -> None:
+    with sqlite3.connect(eighth) as connection:
+        connection.execute(f"DROP INDEX {index}")
+    connection.close()
+    set_schema(eighth, MIGRATIONS[0].number)
+    open_database(eighth).close()
+    assert definitions(eighth) == definitions(filled)
+
+
+def test_a_migration_keeps_damage_visible(eighth: Path) -> None:
+    with sqlite3.connect(eighth) as connection:
+        connection.execute(
+            "UPDATE threadmem_node SET body = replace(body, 'fish', 'swim') WHERE message = 'q1'"
+        )
+    connection.close()
+    with MemorySystem(eighth, owner="ada", embeddings=False) as system:
+        [problem] = system.verify().problems
+    assert "'threadmem_node' differs from the written row" in problem
+
+
+def test_a_read_only_database_of_an_older_schema_is_refused_and_left_as_it_is(eighth: Path) -> None:
+    before = dump(eighth)
+    with pytest.raises(OlderDatabaseError, match="open it once with MemorySystem"):
+        MemorySystem(eighth, read_only=True)
+    assert dump(eighth) == before
 
 
 def test_a_migration_that_fails_leaves_the_database_as_it_was(

@@ -1,4 +1,4 @@
-"""The index from node numbers to keys, which lists only the first number of each consecutive range."""
+"""Nodes are found by their numbers, whatever their keys."""
 
 from __future__ import annotations
 
@@ -21,14 +21,6 @@ from langchain_threadmem.tree import append as writer
 from langchain_threadmem.tree import nodes, trees
 from langchain_threadmem.tree.append import Draft
 
-IN_INDEX = Statement.of(
-    sqlite="SELECT seq FROM threadmem_node WHERE tree = ? AND opens = 1 ORDER BY seq",
-    postgresql="SELECT seq FROM threadmem_node WHERE tree = %s AND opens = 1 ORDER BY seq",
-)
-CLOSE = Statement.of(
-    sqlite="UPDATE threadmem_node SET opens = 0 WHERE tree = ? AND seq = ?",
-    postgresql="UPDATE threadmem_node SET opens = 0 WHERE tree = %s AND seq = %s",
-)
 _before = node_keys.before(
     select(node.c.seq), bindparam("tree", type_=BigInteger()), bindparam("seq", type_=BigInteger())
 )
@@ -44,10 +36,6 @@ def of_tree(system: MemorySystem, read: Callable[[Conn, int], Any], name: str = 
     return system.runtime.database.write(in_tree)
 
 
-def in_index(system: MemorySystem) -> list[int]:
-    return [row[0] for row in of_tree(system, lambda conn, tree: conn.all(IN_INDEX, tree))]
-
-
 def said(name: str) -> Draft:
     return Draft(HumanMessage("q"), "human", "{}", 0.0, name, given=True)
 
@@ -60,24 +48,6 @@ def grown(conn: Conn, tree: int, choices: list[int]) -> int:
         writer.append(conn, tree, drafts, choice % (count + 1) or None)
         count += len(drafts)
     return count
-
-
-def test_a_conversation_without_forks_is_one_entry(system: MemorySystem, verbs: Callable[..., Any]) -> None:
-    memory = verbs(system.conversation("c"))
-    for n in range(4):
-        memory.append(f"q{n}", f"a{n}")
-    assert in_index(system) == [1]
-
-
-def test_a_switch_of_the_thread_is_an_entry_a_turn(system: MemorySystem, verbs: Callable[..., Any]) -> None:
-    memory = verbs(system.conversation("c"))
-    memory.append("q1", "a1")
-    memory.checkout(1)
-    memory.append("q2", "a2")
-    memory.checkout(2)
-    memory.append("q3", "a3")
-    memory.append("q4", "a4")
-    assert in_index(system) == [1, 3, 5]
 
 
 @settings(max_examples=40)
@@ -169,14 +139,3 @@ def test_what_follows_a_deleted_summary_is_found(system: MemorySystem) -> None:
         return [row.seq for row in nodes.since(conn, tree)]
 
     assert of_tree(system, look) == [3, 5]
-
-
-def test_verify_names_a_node_that_its_number_does_not_lead_to(
-    system: MemorySystem, verbs: Callable[..., Any]
-) -> None:
-    memory = verbs(system.conversation("c"))
-    memory.append("q1", "a1")
-    memory.checkout(1)
-    memory.append("q2", "a2")
-    of_tree(system, lambda conn, tree: conn.run(CLOSE, tree, 3))
-    assert "node 3 is not found by its number" in " ".join(system.verify().problems)

@@ -12,7 +12,7 @@ from sqlalchemy import bindparam, select, text
 
 import langchain_threadmem
 from langchain_threadmem import MemorySystem
-from langchain_threadmem.index import queries, vectors
+from langchain_threadmem.index import queries
 from langchain_threadmem.maintenance.removal import tables
 from langchain_threadmem.storage import schema
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
@@ -138,7 +138,6 @@ def _plan(system: MemorySystem, sql: str) -> list[str]:
 
 
 def test_no_statement_reads_all_nodes_of_all_conversations() -> None:
-    """But one, which looks for encrypted messages of an owner of whose key there is no proof."""
     with MemorySystem() as system:
         scans = [
             name
@@ -146,7 +145,7 @@ def test_no_statement_reads_all_nodes_of_all_conversations() -> None:
             for step in _plan(system, sql)
             if step.startswith("SCAN threadmem_node")
         ]
-    assert scans == ["langchain_threadmem.storage.encryption_keys._BODIES"]
+    assert scans == []
 
 
 @pytest.mark.postgres
@@ -182,8 +181,3 @@ def test_items_are_read_by_their_ids() -> None:
         steps = _plan(system, _statements()["langchain_threadmem.langgraph.items.queries._BY_IDS"])
     assert steps[0] == "SEARCH threadmem_item USING INTEGER PRIMARY KEY (rowid=?)"
     assert "SEARCH threadmem_namespace USING INTEGER PRIMARY KEY (rowid=?)" in steps
-
-
-def test_postgresql_reads_new_vectors_of_several_conversations_by_ranges_of_keys() -> None:
-    sql = vectors._AFTER_MARKS.sql("postgresql")
-    assert "threadmem_node.key >= threadmem_node_1.key" in sql

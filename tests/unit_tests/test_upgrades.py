@@ -15,7 +15,9 @@ from sqlalchemy.engine import make_url
 
 from langchain_threadmem import MemorySystem, MessageWindowChatMemory, ThreadMemSaver, ThreadMemStore
 from langchain_threadmem.index.indexes import Indexes
+from langchain_threadmem.storage import schema
 from langchain_threadmem.storage.migrations import MIGRATIONS
+from langchain_threadmem.storage.row_security import secure
 
 SCHEMAS = Path(__file__).parents[1] / "data" / "schemas"
 VERSIONS = sorted(path.name for path in SCHEMAS.iterdir() if path.name.isdigit())
@@ -169,3 +171,24 @@ def test_an_old_memory_is_sound_and_goes_on(ada: MemorySystem) -> None:
     assert ada.erase(conversation="graph").ok
     assert sorted(ada.conversations()) == ["birds", "tools"]
     assert ada.verify().problems == ()
+
+
+@pytest.mark.parametrize("old", [pytest.param("postgresql", marks=pytest.mark.postgres)], indirect=True)
+def test_views_for_row_level_security_are_dropped_and_made_again(old: Old) -> None:
+    psycopg = pytest.importorskip("psycopg")
+    role = f"app_{uuid4().hex}"
+    views = "SELECT viewname FROM pg_views WHERE schemaname = %s ORDER BY 1"
+    with psycopg.connect(old.url, autocommit=True) as connection:
+        connection.execute(f"CREATE ROLE {role}")
+        connection.execute(f"CREATE SCHEMA {role}")
+        names = (
+            "SELECT tablename FROM pg_tables WHERE tablename ^@ 'threadmem' "
+            f"AND tablename <> '{schema.migration.name}' ORDER BY 1"
+        )
+        for (name,) in connection.execute(names).fetchall():
+            connection.execute(f"CREATE VIEW {role}.{name} AS SELECT * FROM public.{name}")
+        MemorySystem(old.url, owner="ada", embeddings=False).close()
+        tables = connection.execute(names).fetchall()
+        assert set(connection.execute(views, (role,)).fetchall()) <= set(tables)
+        secure(old.url, role)
+        assert connection.execute(views, (role,)).fetchall() == tables

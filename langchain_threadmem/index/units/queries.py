@@ -9,7 +9,6 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from sqlalchemy import (
-    BigInteger,
     Select,
     and_,
     bindparam,
@@ -18,16 +17,14 @@ from sqlalchemy import (
     literal_column,
     or_,
     select,
-    union_all,
 )
 
 from langchain_threadmem.index.units.unit import SUMMARY_SOURCE, MemoryUnit
 from langchain_threadmem.messages.codec import decode_stored, text_of
-from langchain_threadmem.messages.ids import number_in
 from langchain_threadmem.messages.roles import source_of
 from langchain_threadmem.storage import node_keys
 from langchain_threadmem.storage.schema import State, digest, node, recallable, tree, unit
-from langchain_threadmem.storage.statements import ONE, ZERO, Conn, Statement, insert_of, within
+from langchain_threadmem.storage.statements import ZERO, Conn, Statement, insert_of, within
 from langchain_threadmem.tree.graph import parents_first
 
 
@@ -168,7 +165,7 @@ _SUMMARY_NAMED = Statement(
     .order_by(digest.c.rank.desc(), digest.c.key),
     *("id", "owner"),
 )
-_of_owner = (
+_MESSAGE_NAMED = Statement(
     select(node.c.key)
     .join(tree, tree.c.id == node.c.tree)
     .where(
@@ -178,13 +175,8 @@ _of_owner = (
         tree.c.scope == "",
         or_(bindparam("session") == "", tree.c.conversation == bindparam("session")),
     )
-)
-_MESSAGE_NAMED = Statement(
-    union_all(
-        _of_owner.where(node.c.named == ONE),
-        _of_owner.where(node_keys.is_at(node, tree.c.id, bindparam("number", type_=BigInteger()))),
-    ).order_by("key"),
-    *("message", "owner", "session", "number"),
+    .order_by(node.c.key),
+    *("message", "owner", "session"),
 )
 _PROTECT = insert_of(unit, "key", "never_delete", replace=True)
 
@@ -238,7 +230,7 @@ def summaries_named(conn: Conn, owner: str, name: str) -> list[int]:
 
 def messages_named(conn: Conn, owner: str, name: str, session: str = "") -> list[int]:
     """The keys of the live messages with an id, in one session or in all."""
-    return [row[0] for row in conn.all(_MESSAGE_NAMED, name, owner, session, number_in(name))]
+    return [row[0] for row in conn.all(_MESSAGE_NAMED, name, owner, session)]
 
 
 def protect(conn: Conn, key: int) -> None:

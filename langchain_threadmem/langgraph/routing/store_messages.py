@@ -26,7 +26,7 @@ from langchain_threadmem.index.removal import Removed, drop
 from langchain_threadmem.langgraph.routing.lineage import Lineage
 from langchain_threadmem.messages.codec import decode_stored, encode, is_same_answer, text_of
 from langchain_threadmem.messages.convert import messages_of
-from langchain_threadmem.messages.ids import LONGEST_ID, identify, name_of, new_stem, own_id
+from langchain_threadmem.messages.ids import LONGEST_ID, identify, name_of, own_id
 from langchain_threadmem.messages.quoting import is_made_up
 from langchain_threadmem.messages.roles import ANSWERING, is_answer
 from langchain_threadmem.selection.append import check_several, warn_of_reuse, with_own_ids
@@ -275,7 +275,7 @@ def remember(
     if not messages:
         return 0
     encoded = [
-        EncodedMessage(message.id or new_stem(), draft.body, draft.role, draft.given)
+        EncodedMessage(draft.id, draft.body, draft.role)
         for message, draft in zip(
             messages, drafts_of(messages, other=conversation.runtime.parts.write), strict=True
         )
@@ -371,10 +371,10 @@ def _with_own_ids(
     question = tip.message if tip is not None else listed[at].id
     owned = list(listed)
     for n in range(at + 1, len(listed)):
-        id_, body, role, given = listed[n]
+        id_, body, role = listed[n]
         if role not in ANSWERING:
             break
-        if given and any(is_same_answer(row.body, body) for row in nodes.versions(conn, tree, id_)):
+        if any(is_same_answer(row.body, body) for row in nodes.versions(conn, tree, id_)):
             owned[n] = EncodedMessage(own_id(id_, question), body, role)
             warn_of_reuse(id_, owned[n].id)
     return owned

@@ -9,12 +9,11 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, and_, bindparam, func, literal_column, or_, select
 
-from langchain_threadmem.messages.ids import number_in
 from langchain_threadmem.messages.roles import SPOKEN
 from langchain_threadmem.storage import encryption_keys, node_keys
 from langchain_threadmem.storage.encryption import Seal
 from langchain_threadmem.storage.schema import SUMMARIES, State, digest, node, profile, tree
-from langchain_threadmem.storage.statements import ONE, ZERO, Conn, Statement, insert_of, within
+from langchain_threadmem.storage.statements import ZERO, Conn, Statement, insert_of, within
 from langchain_threadmem.tree import nodes
 from langchain_threadmem.tree.nodes import STORED
 from langchain_threadmem.tree.trees import is_newest, newest, time_of_use
@@ -74,8 +73,6 @@ _is_first = ~(
     .where(
         _earlier.c.tree == tree.c.id,
         _earlier.c.message == newest.c.message,
-        _earlier.c.named == ONE,
-        _earlier.c.state > ZERO,
         _earlier.c.seq < newest.c.seq,
     )
     .correlate(tree, newest)
@@ -89,7 +86,7 @@ _ROWS = Statement(
         tree.c.used,
         newest.c.created,
         and_(newest.c.state == ZERO, newest.c.role.in_(_said), _is_first),
-        *newest.c["key", "seq", "message"],
+        newest.c.key,
         tree.c.created,
         *profile.c["title", "metadata", "archived"],
     )
@@ -151,13 +148,10 @@ def _row(
     newest_time: float,
     is_last: bool,
     key: int,
-    seq: int,
-    message: str,
     created: float,
     *stored: Any,
 ) -> Row:
-    # The id of a moved message may contain the number of its first place.
-    last = key if is_last and number_in(message) in (0, seq) else _last_said(conn, tree_id)
+    last = key if is_last else _last_said(conn, tree_id)
     profile = _profile(conn.seal, tree_id, stored)
     return Row(tree_id, conversation, messages, time_of_use(used, newest_time), last, created, profile)
 

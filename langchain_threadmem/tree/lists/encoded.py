@@ -41,16 +41,14 @@ class EncodedMessage(NamedTuple):
     """A message encoded for storage.
 
     Attributes:
-        id: Id of the message; if it has none, the beginning of an id, which the number of its node completes.
+        id: Id of the message.
         body: The message as JSON text, see `messages.codec`.
         role: LangChain's message type.
-        given: Whether the message has its own id.
     """
 
     id: str
     body: str
     role: str
-    given: bool = True
 
 
 def is_message_list(value: Any) -> bool:

@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 from sqlalchemy import bindparam, select
 
 from langchain_threadmem.messages.codec import decode_stored, is_unreadable, without_usage
-from langchain_threadmem.messages.ids import number_in, numbered
 from langchain_threadmem.messages.quoting import is_made_up
 from langchain_threadmem.messages.tool_pairs import RESULT, follows_call
 from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS, State, node
@@ -93,40 +92,14 @@ class Newest(NamedTuple):
 
 _WRITTEN = f"CASE WHEN n.key & {LAST_POSITION} = 0 THEN s.parent ELSE n.key - 1 END"
 _SELECT = f"SELECT n.key, {_WRITTEN}, g.parent, n.message, n.body, n.state, n.seq FROM threadmem_node n "
-_OF_SEGMENT = (
-    f"LEFT JOIN threadmem_segment s ON s.id = n.key >> {POSITION_BITS} "
-    "LEFT JOIN threadmem_graft g ON g.key = n.key "
+_OF_IDS = (
+    f"{_SELECT}LEFT JOIN threadmem_segment s ON s.id = n.key >> {POSITION_BITS} "
+    "LEFT JOIN threadmem_graft g ON g.key = n.key WHERE "
 )
-
-
-def _by_ids(ids: str, numbers: str, marker: str) -> tuple[str, str]:
-    # The query of `nodes.versions` for many messages, without and with messages whose ids are numbers.
-    condition = f"n.tree = {marker} AND n.message {ids}"
-    key_at = (
-        "SELECT (SELECT o.key + number.value - o.seq FROM threadmem_node o "
-        f"WHERE o.tree = {marker} AND o.opens = 1 AND o.seq <= number.value ORDER BY o.seq DESC LIMIT 1) "
-        f"FROM {numbers} AS number"
-    )
-    named = " UNION ALL ".join(
-        f"{_SELECT}{_OF_SEGMENT}WHERE {condition} AND n.named = 1 AND n.state {state}"
-        for state in ("= 0", "> 0")
-    )
-    at_keys = f"n.key IN ({key_at})" if marker == "?" else f"n.key = ANY (ARRAY({key_at}))"
-    numbered = f"{_SELECT}{_OF_SEGMENT}WHERE {at_keys} AND {condition} AND n.named = 0"
-    return named, f"{named} UNION ALL {numbered}"
-
-
-_PLACES, _PLACES_BY_NUMBER = (
-    Statement.of(sqlite=sqlite, postgresql=postgresql)
-    for sqlite, postgresql in zip(
-        _by_ids("IN (SELECT value FROM json_each(?))", "json_each(?)", "?"),
-        _by_ids(
-            "= ANY (ARRAY(SELECT json_array_elements_text(CAST(%s AS json))))",
-            "(SELECT json_array_elements_text(CAST(%s AS json))::bigint AS value)",
-            "%s",
-        ),
-        strict=True,
-    )
+_PLACES = Statement.of(
+    sqlite=f"{_OF_IDS}n.tree = ? AND n.message IN (SELECT value FROM json_each(?))",
+    postgresql=f"{_OF_IDS}n.tree = %s AND "
+    "n.message = ANY (ARRAY(SELECT json_array_elements_text(CAST(%s AS json))))",
 )
 _STATE = Statement(
     select(*node.c["message", "role", "state", "seq"], TAKEN).where(node.c.key == bindparam("key")),
@@ -141,11 +114,7 @@ def find(conn: Conn, tree_id: int, messages: Sequence[EncodedMessage]) -> list[L
 
 def places_query(tree_id: int, messages: Sequence[EncodedMessage]) -> Query:
     """The query for the places of messages."""
-    ids = json.dumps([message.id for message in messages])
-    numbers = [number for message in messages if (number := number_in(message.id))]
-    if not numbers:
-        return _PLACES, (tree_id, ids, tree_id, ids)
-    return _PLACES_BY_NUMBER, (tree_id, ids, tree_id, ids, tree_id, json.dumps(numbers), tree_id, ids)
+    return _PLACES, (tree_id, json.dumps([message.id for message in messages]))
 
 
 def places_from(
@@ -401,14 +370,13 @@ class _ListWriter:
             original = nodes.by_keys(self._conn, [new.copies])[0]
             created, by = original.created, original.superseded_by or original.seq
         is_removed = new.state == State.REMOVED
-        id_ = message.id if message.given else numbered(message.id, number)
         key = self._nodes.add(
-            *(parent, under, id_, message.role, message.body, created, int(new.state), by),
+            *(parent, under, message.id, message.role, message.body, created, int(new.state), by),
             separate=aside or is_removed,
         )
         self._seqs[key] = under if is_removed else number
         self._new.append(key)
-        self.added.append((id_, message.body, message.role, key, int(new.state)))
+        self.added.append((message.id, message.body, message.role, key, int(new.state)))
         if new.supersedes is not None and message.role != "system":
             self._versions[new.supersedes] = key
         if message.role == "system" and new.state == State.LIVE:
