@@ -9,19 +9,19 @@ from langchain_threadmem.storage import node_keys
 from langchain_threadmem.storage.schema import (
     blob,
     checkpoint,
-    choice,
-    digest,
-    draft,
     embedding,
     graft,
     lineage,
-    mark,
+    message_summary,
     node,
+    placement,
     profile,
     segment,
     summary,
+    summary_draft,
     tree,
     unit,
+    watermark,
     write,
 )
 from langchain_threadmem.storage.statements import Conn, Statement
@@ -30,17 +30,28 @@ _TREE: BindParameter[int] = bindparam("tree", type_=BigInteger())
 # `in_tree` reads `node` and `segment`, so their rows are deleted after those of the other tables.
 _BY_KEY = tuple(
     Statement(delete(table).where(node_keys.in_tree(table.c.key, _TREE)), "tree")
-    for table in (choice, embedding, summary, unit, node)
+    for table in (placement, embedding, message_summary, unit, node)
 )
 _CLEAR_PARENTS = Statement(
     update(unit)
-    .where(unit.c.parent.in_(select(digest.c.key).where(digest.c.tree == _TREE)))
+    .where(unit.c.parent.in_(select(summary.c.key).where(summary.c.tree == _TREE)))
     .values(parent=None),
     "tree",
 )
 _OF_TREE = tuple(
     Statement(delete(table).where(table.c.tree == _TREE), "tree")
-    for table in (write, checkpoint, blob, digest, draft, profile, mark, lineage, segment, graft)
+    for table in (
+        write,
+        checkpoint,
+        blob,
+        summary,
+        summary_draft,
+        profile,
+        watermark,
+        lineage,
+        segment,
+        graft,
+    )
 )
 _RESET_TREE = Statement(
     update(tree)

@@ -14,21 +14,26 @@ from langchain_threadmem.index.language import split
 from langchain_threadmem.index.lexicon import Entry, name_word
 from langchain_threadmem.index.units.queries import OWNED
 from langchain_threadmem.storage import node_keys
-from langchain_threadmem.storage.schema import SUMMARIES, State, gist, node, segment, tree, unit
+from langchain_threadmem.storage.schema import SUMMARIES, State, document, node, segment, tree, unit
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
 
-_PUT = insert_of(gist, replace=True)
-_COLUMNS = (*node.c["key", "seq", "parent", "role", "state"], *gist.c["terms", "traits", "speaker", "time"])
+_PUT = insert_of(document, replace=True)
+_COLUMNS = (
+    *node.c["key", "seq", "parent", "role", "state"],
+    *document.c["terms", "traits", "speaker", "time"],
+)
 _TREE: BindParameter[int] = bindparam("tree", type_=BigInteger())
 _SINCE = Statement(
     node_keys.after(
-        select(*_COLUMNS).join(gist, gist.c.key == node.c.key), _TREE, bindparam("seq", type_=BigInteger())
+        select(*_COLUMNS).join(document, document.c.key == node.c.key),
+        _TREE,
+        bindparam("seq", type_=BigInteger()),
     ),
     *("tree", "seq"),
 )
 _OF_OWNER = Statement(
     select(*_COLUMNS, tree.c.id, tree.c.scope)
-    .join(gist, gist.c.key == node.c.key)
+    .join(document, document.c.key == node.c.key)
     .join(tree, tree.c.id == node.c.tree)
     .where(within(node.c.key, "keys"), OWNED),
     *("keys", "owner"),
@@ -41,22 +46,22 @@ _STATES = Statement(
     *("keys", "owner"),
 )
 _ENTERED = Statement(
-    select(gist.c.key, gist.c.terms, gist.c.speaker)
-    .select_from(segment.join(gist, node_keys.inside(gist.c.key)))
+    select(document.c.key, document.c.terms, document.c.speaker)
+    .select_from(segment.join(document, node_keys.inside(document.c.key)))
     .where(segment.c.tree == _TREE),
     "tree",
 )
 _OF_KEYS = Statement(
-    select(*gist.c["key", "terms", "speaker", "traits"]).where(within(gist.c.key, "keys")), "keys"
+    select(*document.c["key", "terms", "speaker", "traits"]).where(within(document.c.key, "keys")), "keys"
 )
-_REMOVE_KEYS = Statement(delete(gist).where(within(gist.c.key, "keys")), "keys")
+_REMOVE_KEYS = Statement(delete(document).where(within(document.c.key, "keys")), "keys")
 _DEAD = Statement(
     select(node.c.seq)
     .select_from(segment.join(node, node_keys.inside(node.c.key)).outerjoin(unit, unit.c.key == node.c.key))
     .where(segment.c.tree == _TREE, or_(node.c.state != int(State.LIVE), unit.c.forgotten.is_not(None))),
     "tree",
 )
-_REMOVE = Statement(delete(gist).where(node_keys.in_tree(gist.c.key, _TREE)), "tree")
+_REMOVE = Statement(delete(document).where(node_keys.in_tree(document.c.key, _TREE)), "tree")
 
 
 def put(conn: Conn, documents: Iterable[tuple[int, Document]]) -> None:

@@ -12,7 +12,7 @@ from sqlalchemy import BigInteger, BindParameter, bindparam, delete, func, selec
 
 from langchain_threadmem.errors import EncryptionError
 from langchain_threadmem.storage import node_keys
-from langchain_threadmem.storage.schema import embedding, mark, node, recallable, segment, tree
+from langchain_threadmem.storage.schema import embedding, node, recallable, segment, tree, watermark
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
 from langchain_threadmem.tree.nodes import EVERYTHING
 
@@ -120,8 +120,8 @@ def has_history(model: str) -> bool:
 
 _ENTERED = Statement(
     select(embedding.c.key)
-    .select_from(_of_nodes.join(mark, mark.c.tree == tree.c.id))
-    .where(*_OF_MODEL, mark.c.name == bindparam("name"), node.c.seq <= mark.c.seq),
+    .select_from(_of_nodes.join(watermark, watermark.c.tree == tree.c.id))
+    .where(*_OF_MODEL, watermark.c.name == bindparam("name"), node.c.seq <= watermark.c.seq),
     *("owner", "model", "name"),
 )
 

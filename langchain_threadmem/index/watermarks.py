@@ -9,7 +9,7 @@ from typing import NamedTuple
 from sqlalchemy import bindparam, delete, func, select
 
 from langchain_threadmem.storage import node_keys
-from langchain_threadmem.storage.schema import mark, recallable, tree
+from langchain_threadmem.storage.schema import recallable, tree, watermark
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
 
 _LEXICON = "lexicon:"
@@ -39,74 +39,77 @@ class Reached(NamedTuple):
 
 
 _TOTAL = Statement(
-    select(func.sum(mark.c.documents), func.sum(mark.c.words))
-    .join(tree, tree.c.id == mark.c.tree)
-    .where(tree.c.owner == bindparam("owner"), mark.c.name == bindparam("name")),
+    select(func.sum(watermark.c.documents), func.sum(watermark.c.words))
+    .join(tree, tree.c.id == watermark.c.tree)
+    .where(tree.c.owner == bindparam("owner"), watermark.c.name == bindparam("name")),
     *("owner", "name"),
 )
-_SET = insert_of(mark, replace=True)
+_SET = insert_of(watermark, replace=True)
 # Encrypted messages are in no index outside of their conversation.
 _INDEXED = (tree.c.owner == bindparam("owner"), recallable, ~tree.c.sealed)
-_NAMED = (mark.c.tree == tree.c.id) & (mark.c.name == bindparam("name"))
-_reached_seq = func.coalesce(mark.c.seq, 0)
+_NAMED = (watermark.c.tree == tree.c.id) & (watermark.c.name == bindparam("name"))
+_reached_seq = func.coalesce(watermark.c.seq, 0)
 _last = node_keys.newest(tree.c.id, "seq")
-_missing = select(tree.c.id, _last - _reached_seq).outerjoin(mark, _NAMED).where(_reached_seq < _last)
+_missing = select(tree.c.id, _last - _reached_seq).outerjoin(watermark, _NAMED).where(_reached_seq < _last)
 _MISSING = Statement(_missing.where(*_INDEXED).order_by(tree.c.id), "name", "owner")
 _MISSING_IN = Statement(_missing.where(within(tree.c.id, "trees")), "name", "trees")
 _REACHED = Statement(
-    select(tree.c.id, tree.c.epoch, *mark.c[Watermark._fields])
-    .join(mark, _NAMED)
+    select(tree.c.id, tree.c.epoch, *watermark.c[Watermark._fields])
+    .join(watermark, _NAMED)
     .where(*_INDEXED)
     .order_by(tree.c.id),
     *("name", "owner"),
 )
-_upper = mark.alias("made")
+_upper = watermark.alias("made")
 _LACKING = Statement(
-    select(tree.c.id, _upper.c.documents - func.coalesce(mark.c.documents, 0))
+    select(tree.c.id, _upper.c.documents - func.coalesce(watermark.c.documents, 0))
     .join(_upper, (_upper.c.tree == tree.c.id) & (_upper.c.name == bindparam("made")))
-    .outerjoin(mark, _NAMED)
+    .outerjoin(watermark, _NAMED)
     .where(_reached_seq < _upper.c.seq, *_INDEXED)
     .order_by(tree.c.id),
     *("made", "name", "owner"),
 )
 _OF_TREES = Statement(
-    select(tree.c.id, tree.c.epoch, *(func.coalesce(mark.c[column], 0) for column in Watermark._fields))
-    .outerjoin(mark, _NAMED)
+    select(tree.c.id, tree.c.epoch, *(func.coalesce(watermark.c[column], 0) for column in Watermark._fields))
+    .outerjoin(watermark, _NAMED)
     .where(within(tree.c.id, "trees")),
     *("name", "trees"),
 )
 _LEXICONS = Statement(
-    select(mark.c.tree, mark.c.name).where(
-        within(mark.c.tree, "trees"),
-        mark.c.name.startswith(_LEXICON, autoescape=True),
-        mark.c.name != bindparam("name"),
+    select(watermark.c.tree, watermark.c.name).where(
+        within(watermark.c.tree, "trees"),
+        watermark.c.name.startswith(_LEXICON, autoescape=True),
+        watermark.c.name != bindparam("name"),
     ),
     *("trees", "name"),
 )
 _INDEXES = Statement(
-    select(mark.c.name)
+    select(watermark.c.name)
     .distinct()
-    .join(tree, tree.c.id == mark.c.tree)
+    .join(tree, tree.c.id == watermark.c.tree)
     .where(
         tree.c.owner == bindparam("owner"),
-        mark.c.name.startswith("chroma:", autoescape=True),
-        mark.c.documents > 0,
+        watermark.c.name.startswith("chroma:", autoescape=True),
+        watermark.c.documents > 0,
     )
-    .order_by(mark.c.name),
+    .order_by(watermark.c.name),
     "owner",
 )
 _CLEAR = Statement(
-    delete(mark).where(
-        mark.c.tree.in_(select(tree.c.id).where(tree.c.owner == bindparam("owner"))),
-        mark.c.name == bindparam("name"),
+    delete(watermark).where(
+        watermark.c.tree.in_(select(tree.c.id).where(tree.c.owner == bindparam("owner"))),
+        watermark.c.name == bindparam("name"),
     ),
     *("owner", "name"),
 )
 _OF_TREE = Statement(
-    select(mark.c.name, *mark.c[Watermark._fields]).where(mark.c.tree == bindparam("tree")), "tree"
+    select(watermark.c.name, *watermark.c[Watermark._fields]).where(watermark.c.tree == bindparam("tree")),
+    "tree",
 )
 _DROP = Statement(
-    delete(mark).where(mark.c.tree == bindparam("tree"), mark.c.name == bindparam("name")), "tree", "name"
+    delete(watermark).where(watermark.c.tree == bindparam("tree"), watermark.c.name == bindparam("name")),
+    "tree",
+    "name",
 )
 
 

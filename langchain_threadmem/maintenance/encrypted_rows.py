@@ -34,7 +34,7 @@ def _columns(table: Table) -> list[str]:
     ]
 
 
-_TABLES = [entry for entry in COPIED_TABLES if _columns(entry.table) and entry.table is not schema.key]
+_TABLES = [entry for entry in COPIED_TABLES if _columns(entry.table) and entry.table is not schema.key_proof]
 
 
 def _page(entry: MemoryTable, *, first: bool) -> Statement:

@@ -18,15 +18,15 @@ from langchain_threadmem.storage.schema import (
     LEXICON,
     POSITION_BITS,
     State,
-    digest,
+    document,
     embedding,
-    gist,
     graft,
-    mark,
     node,
     segment,
+    summary,
     tree,
     unit,
+    watermark,
 )
 from langchain_threadmem.storage.statements import ONE, ZERO, Conn, Statement, within
 from langchain_threadmem.tree import trees
@@ -39,14 +39,14 @@ _UNITS_WITHOUT_SUMMARY = Statement(
         tree.join(segment, segment.c.tree == tree.c.id)
         .join(unit, node_keys.inside(unit.c.key))
         .join(node, node.c.key == unit.c.key)
-        .outerjoin(digest, digest.c.key == unit.c.parent)
+        .outerjoin(summary, summary.c.key == unit.c.parent)
     )
-    .where(tree.c.owner == bindparam("owner"), unit.c.parent.is_not(None), digest.c.key.is_(None)),
+    .where(tree.c.owner == bindparam("owner"), unit.c.parent.is_not(None), summary.c.key.is_(None)),
     "owner",
 )
 _SUMMARIES_WITHOUT_TEXT = Statement(
-    select(digest.c.id)
-    .select_from(tree.join(digest, digest.c.tree == tree.c.id).outerjoin(node, node.c.key == digest.c.key))
+    select(summary.c.id)
+    .select_from(tree.join(summary, summary.c.tree == tree.c.id).outerjoin(node, node.c.key == summary.c.key))
     .where(tree.c.owner == bindparam("owner"), node.c.key.is_(None)),
     "owner",
 )
@@ -121,9 +121,9 @@ _TEXTS = Statement(
 _DELETE_WORDS = Statement.of(
     sqlite=f"INSERT INTO {LEXICON} ({LEXICON}) VALUES ('delete-all')", postgresql=f"DELETE FROM {LEXICON}"
 )
-_DELETE_DOCUMENTS = Statement(delete(gist))
+_DELETE_DOCUMENTS = Statement(delete(document))
 _DELETE_MARKS = Statement(
-    delete(mark).where(mark.c.name.startswith(watermarks.lexicon_of(""), autoescape=True))
+    delete(watermark).where(watermark.c.name.startswith(watermarks.lexicon_of(""), autoescape=True))
 )
 _DELETE_VECTOR = Statement(
     delete(embedding).where(
@@ -197,7 +197,7 @@ def repeated(conn: Conn, tree_id: int) -> list[str]:
 def delete_damaged(conn: Conn) -> list[str]:
     """Delete damaged derived rows, and the rows that were written with them; returns one sentence each."""
     repairs: list[str] = []
-    documents, marks = checksums.damaged_keys(conn, gist), checksums.damaged_keys(conn, mark)
+    documents, marks = checksums.damaged_keys(conn, document), checksums.damaged_keys(conn, watermark)
     for tree_id, name in marks:
         watermarks.drop(conn, tree_id, name)
     faults = [fault for fault in problems(conn) if LEXICON in fault]

@@ -47,7 +47,7 @@ _PARTLY_CHANGED = (
     schema.node,
     schema.tree,
     schema.unit,
-    schema.digest,
+    schema.summary,
     schema.item,
     schema.blob,
 )

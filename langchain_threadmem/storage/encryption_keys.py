@@ -20,7 +20,7 @@ from langchain_threadmem.storage.schema import (
     chat_memory,
     checkpoint,
     item,
-    key,
+    key_proof,
     namespace,
     node,
     tree,
@@ -32,13 +32,15 @@ SAMPLE = 32
 _PROOF = "threadmem"
 _CHANGING = "threadmem: the key changes"
 """The text of the proof while a part of the data has another key; the present key decrypts the proof."""
-_GET = Statement(select(key.c.proof).where(key.c.owner == bindparam("owner")), "owner")
+_GET = Statement(select(key_proof.c.proof).where(key_proof.c.owner == bindparam("owner")), "owner")
 _PUT = Statement.of(
-    sqlite=f"INSERT INTO {key.name} (owner, proof) VALUES (?, ?) ON CONFLICT DO NOTHING",
-    postgresql=f"INSERT INTO {key.name} (owner, proof) VALUES (%s, %s) ON CONFLICT DO NOTHING",
+    sqlite=f"INSERT INTO {key_proof.name} (owner, proof) VALUES (?, ?) ON CONFLICT DO NOTHING",
+    postgresql=f"INSERT INTO {key_proof.name} (owner, proof) VALUES (%s, %s) ON CONFLICT DO NOTHING",
 )
 _SET = Statement(
-    update(key).where(key.c.owner == bindparam("of")).values(proof=bindparam("proof")), "proof", "of"
+    update(key_proof).where(key_proof.c.owner == bindparam("of")).values(proof=bindparam("proof")),
+    "proof",
+    "of",
 )
 _sealed_trees = (tree.c.owner == bindparam("owner"), tree.c.sealed)
 _BODIES = Statement(
@@ -52,7 +54,7 @@ _BODIES = Statement(
 _ENCRYPTED = Statement(
     select(ONE).where(
         or_(
-            select(key.c.owner).where(key.c.owner == bindparam("owner")).exists(),
+            select(key_proof.c.owner).where(key_proof.c.owner == bindparam("owner")).exists(),
             select(tree.c.id)
             .where(
                 *_sealed_trees,

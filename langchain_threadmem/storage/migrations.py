@@ -51,45 +51,69 @@ def index_unsaid(conn: Conn) -> None:
     conn.run(Statement(CreateIndex(schema.node_unsaid, if_not_exists=True)))
 
 
-def index_numbers_and_ids(conn: Conn) -> None:
-    """Index the number and the message id of every node.
+_RENAMED = {  # The new name of `digest` is the old name of the table before it.
+    "summary": "message_summary",
+    "digest": "summary",
+    "choice": "placement",
+    "draft": "summary_draft",
+    "memory": "visit_round",
+    "bias": "selector_bias",
+    "gist": "document",
+    "mark": "watermark",
+    "key": "key_proof",
+}
+"""The tables of schema 8 with another name in schema 9, without the prefix `threadmem_`."""
 
-    Before, a node's column `opens` said whether its number was in the index, and `named` whether its message
-    id was. The checksums of damaged rows stay wrong.
-    """
-    names = "key, tree, seq, parent, message, role, body, created, state, superseded_by"
+
+def index_nodes_and_rename_tables(conn: Conn) -> None:
+    """Index the number and the message id of every node, and name tables as the documentation does."""
     if conn.dialect == "sqlite":
-        kinds = dict.fromkeys(("message", "role", "body"), Text())
-        new = Table("new", MetaData(), *(Column(name, kinds.get(name)) for name in names.split(", ")))
-        old = Table(
-            "old", MetaData(), *(Column(c.name, c.type) for c in new.c), Column("named"), Column("opens")
-        )
-        is_intact = f"checksum IS {checksums.expression(old, '')}"
-        checksum = f"CASE WHEN {is_intact} THEN {checksums.expression(new, '')} ELSE checksum END"
-        conn.script(
-            "CREATE TABLE threadmem_node_9 (key INTEGER NOT NULL, tree INTEGER NOT NULL, "
-            "seq INTEGER NOT NULL, parent INTEGER, message TEXT NOT NULL, role TEXT NOT NULL, "
-            "body TEXT NOT NULL, created FLOAT NOT NULL, state SMALLINT NOT NULL, "
-            "superseded_by INTEGER, checksum INTEGER, PRIMARY KEY (key))",
-            f"INSERT INTO threadmem_node_9 SELECT {names}, {checksum} FROM threadmem_node ORDER BY key",
-            "DROP TABLE threadmem_node",
-            "ALTER TABLE threadmem_node_9 RENAME TO threadmem_node",
-            "CREATE INDEX threadmem_node_unsaid ON threadmem_node (tree) "
-            "WHERE state > 0 OR role NOT IN ('human', 'ai', 'chat')",
-        )
+        _copy_nodes(conn)
     else:
-        _drop_views(conn, "threadmem_node")
+        _drop_views(conn, "node", *_RENAMED)
         conn.script("ALTER TABLE threadmem_node DROP COLUMN named, DROP COLUMN opens")
     conn.script(
         "CREATE UNIQUE INDEX threadmem_node_seq ON threadmem_node (tree, seq)",
         "CREATE INDEX threadmem_node_message ON threadmem_node (tree, message)",
+    )
+    for old, new in _RENAMED.items():
+        conn.script(f"ALTER TABLE threadmem_{old} RENAME TO threadmem_{new}")
+        for (name,) in [] if conn.dialect == "sqlite" else conn.all(_CONSTRAINTS, f"threadmem_{new}"):
+            renamed = name.replace(f"threadmem_{old}_", f"threadmem_{new}_", 1)
+            conn.script(f"ALTER TABLE threadmem_{new} RENAME CONSTRAINT {name} TO {renamed}")
+
+
+def _copy_nodes(conn: Conn) -> None:
+    """Copy the nodes to a table without `named` and `opens`, which said what the indexes of schema 8 contain.
+
+    The checksums of damaged rows stay wrong.
+    """
+    kept = ("key", "tree", "seq", "parent", "message", "role", "body", "created", "state", "superseded_by")
+    texts = dict.fromkeys(("message", "role", "body"), Text())
+
+    def checksum_of(*names: str) -> str:
+        columns = (Column(name, texts.get(name)) for name in names)
+        return checksums.expression(Table("node", MetaData(), *columns), "")
+
+    is_intact = f"checksum IS {checksum_of(*kept, 'named', 'opens')}"
+    checksum = f"CASE WHEN {is_intact} THEN {checksum_of(*kept)} ELSE checksum END"
+    conn.script(
+        "CREATE TABLE threadmem_node_9 (key INTEGER NOT NULL, tree INTEGER NOT NULL, seq INTEGER NOT NULL, "
+        "parent INTEGER, message TEXT NOT NULL, role TEXT NOT NULL, body TEXT NOT NULL, "
+        "created FLOAT NOT NULL, state SMALLINT NOT NULL, superseded_by INTEGER, checksum INTEGER, "
+        "PRIMARY KEY (key))",
+        f"INSERT INTO threadmem_node_9 SELECT {', '.join(kept)}, {checksum} FROM threadmem_node ORDER BY key",
+        "DROP TABLE threadmem_node",
+        "ALTER TABLE threadmem_node_9 RENAME TO threadmem_node",
+        "CREATE INDEX threadmem_node_unsaid ON threadmem_node (tree) "
+        "WHERE state > 0 OR role NOT IN ('human', 'ai', 'chat')",
     )
 
 
 def _drop_views(conn: Conn, *tables: str) -> None:
     """Drop the views of tables for row-level security, which `storage.row_security.secure` creates again."""
     for table in tables:
-        for (view,) in conn.all(_VIEWS, table, table):
+        for (view,) in conn.all(_VIEWS, f"threadmem_{table}", f"threadmem_{table}"):
             log.warning("%s is dropped; run `threadmem secure` again", view)
             conn.script(f"DROP VIEW {view}")
 
@@ -98,7 +122,7 @@ MIGRATIONS = (
     Migration(6, "the first schema that is migrated", create_all),
     Migration(7, "the expired items of a namespace are found by an index", index_expiries),
     Migration(8, "the messages of a conversation are counted by an index", index_unsaid),
-    Migration(9, "nodes are found by plain indexes", index_numbers_and_ids),
+    Migration(9, "nodes have plain indexes, and tables other names", index_nodes_and_rename_tables),
 )
 
 _VIEWS = Statement.of(
@@ -106,6 +130,9 @@ _VIEWS = Statement.of(
     postgresql="SELECT DISTINCT v.oid::regclass::text FROM pg_depend d "
     "JOIN pg_rewrite r ON r.oid = d.objid JOIN pg_class v ON v.oid = r.ev_class "
     "WHERE d.refobjid = to_regclass(%s) AND v.relname = %s AND v.relkind = 'v'",
+)
+_CONSTRAINTS = Statement.of(
+    sqlite="", postgresql="SELECT conname FROM pg_constraint WHERE conrelid = to_regclass(%s) ORDER BY 1"
 )
 _TABLES = Statement.of(
     sqlite="SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name",

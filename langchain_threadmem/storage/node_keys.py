@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, FromClause, ScalarSelect, Select, desc, func, literal_column, select
 
-from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS, mark, node, segment
+from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS, node, segment, watermark
 from langchain_threadmem.storage.statements import ONE, ZERO, within_rows
 
 # PostgreSQL shifts by an INTEGER only; a parameter beside a key would be a BIGINT.
@@ -81,9 +81,9 @@ def newest(tree: ColumnElement[int], column: str = "key") -> ScalarSelect[int]:
 
 def marked(tree: ColumnElement[int], name: ColumnElement[str]) -> ColumnElement[int]:
     """The watermark of a tree by name: the number of its last indexed node, or 0."""
-    seq = select(mark.c.seq).where(mark.c.tree == tree, mark.c.name == name)
-    watermark: ColumnElement[int] = func.coalesce(seq.correlate_except(mark).scalar_subquery(), ZERO)
-    return watermark
+    seq = select(watermark.c.seq).where(watermark.c.tree == tree, watermark.c.name == name)
+    number: ColumnElement[int] = func.coalesce(seq.correlate_except(watermark).scalar_subquery(), ZERO)
+    return number
 
 
 def after(

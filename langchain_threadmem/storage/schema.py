@@ -116,16 +116,18 @@ node_unsaid = _partial_index(
     "threadmem_node_unsaid", node.c.tree, where="state > 0 OR role NOT IN ('human', 'ai', 'chat')"
 )
 
-summary = Table(
-    "threadmem_summary",
+# The title and the summary of a message.
+message_summary = Table(
+    "threadmem_message_summary",
     metadata,
     Column("key", Key, primary_key=True, autoincrement=False),
     Column("title", Text, nullable=False),
     Column("summary", Text, nullable=False),
 )
 
-choice = Table(
-    "threadmem_choice",
+# Why a human message has its place, and the places that it may have had.
+placement = Table(
+    "threadmem_placement",
     metadata,
     Column("key", Key, primary_key=True, autoincrement=False),  # of the human message that was placed
     Column("reason", Text, nullable=False),
@@ -147,8 +149,8 @@ lineage = Table(
 )
 
 # A text that only the key of an owner with an encrypted memory can decrypt.
-key = Table(
-    "threadmem_key",
+key_proof = Table(
+    "threadmem_key_proof",
     metadata,
     Column("owner", Text, primary_key=True),
     Column("proof", Text, nullable=False),
@@ -166,14 +168,15 @@ unit = Table(
     Column("key", Key, primary_key=True, autoincrement=False),
     Column("parent", Key),  # key of the summary that covers the unit
     Column("visits", Key, nullable=False, server_default=text("0")),
-    Column("last_visit", Key, nullable=False, server_default=text("0")),  # a round; see `memory`
+    Column("last_visit", Key, nullable=False, server_default=text("0")),  # a round; see `visit_round`
     Column("never_delete", SmallInteger, nullable=False, server_default=text("0")),
     Column("forgotten", Float),  # time of forgetting; the node stays in history
 )
 _partial_index("threadmem_unit_parent", unit.c.parent, where="parent IS NOT NULL")
 
-digest = Table(
-    "threadmem_digest",
+# A summary of units; its text is the message of its node.
+summary = Table(
+    "threadmem_summary",
     metadata,
     Column("key", Key, primary_key=True, autoincrement=False),  # of the node with the text of the summary
     Column("tree", Key, ForeignKey(tree.c.id), nullable=False),
@@ -186,12 +189,12 @@ digest = Table(
     Column("started", Float, nullable=False),  # time of the first covered message: seconds since 1970, UTC
     Column("ended", Float, nullable=False),  # time of the last covered message
     Column("stale", SmallInteger, nullable=False),  # 1: a covered unit was removed or changed
-    UniqueConstraint("tree", "id", name="threadmem_digest_id"),
+    UniqueConstraint("tree", "id", name="threadmem_summary_id"),
 )
 
 # Summaries of an interrupted run, which the next run uses without another model call.
-draft = Table(
-    "threadmem_draft",
+summary_draft = Table(
+    "threadmem_summary_draft",
     metadata,
     Column("tree", Key, ForeignKey(tree.c.id), primary_key=True, autoincrement=False),
     Column("hash", Text, primary_key=True),  # of the summarised texts
@@ -199,16 +202,17 @@ draft = Table(
     sqlite_with_rowid=False,
 )
 
-memory = Table(
-    "threadmem_memory",
+# The number of queries of an owner, by which visits of units are ordered.
+visit_round = Table(
+    "threadmem_visit_round",
     metadata,
     Column("owner", Text, primary_key=True),
     Column("round", Key, nullable=False),  # incremented by each query; the unit of `unit.last_visit`
 )
 
 # The bias of selectors, learned from an owner's corrections; an owner without corrections has no row.
-bias = Table(
-    "threadmem_bias",
+selector_bias = Table(
+    "threadmem_selector_bias",
     metadata,
     Column("owner", Text, primary_key=True),
     Column("new_thread", Float, nullable=False),  # added to the log-odds of a new thread
@@ -226,8 +230,8 @@ embedding = Table(
 
 # The document of a message for recall (`index.documents`), by which ranking reads no bodies, and entries of
 # the lexicon can be removed.
-gist = Table(
-    "threadmem_gist",
+document = Table(
+    "threadmem_document",
     metadata,
     Column("key", Key, primary_key=True, autoincrement=False),
     Column("terms", Text, nullable=False),
@@ -236,8 +240,9 @@ gist = Table(
     Column("time", Float, nullable=False),  # seconds since 1970, UTC
 )
 
-mark = Table(
-    "threadmem_mark",
+# The last node that an index contains, with the size of the index.
+watermark = Table(
+    "threadmem_watermark",
     metadata,
     Column("tree", Key, primary_key=True, autoincrement=False),
     Column("name", Text, primary_key=True),  # name of the index

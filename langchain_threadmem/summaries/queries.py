@@ -16,14 +16,23 @@ from langchain_threadmem.index.removal import Removed, take_out
 from langchain_threadmem.index.units import memory
 from langchain_threadmem.index.watermarks import SUMMARIES_OF, Watermark
 from langchain_threadmem.storage import node_keys
-from langchain_threadmem.storage.schema import SUMMARIES, State, digest, draft, mark, node, tree, unit
+from langchain_threadmem.storage.schema import (
+    SUMMARIES,
+    State,
+    node,
+    summary,
+    summary_draft,
+    tree,
+    unit,
+    watermark,
+)
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
 from langchain_threadmem.tree import nodes, stale_marks, trees
 from langchain_threadmem.tree.node import MessageSummary
 
 
 class SummaryRow(NamedTuple):
-    """A row of `schema.digest`: a summary and the messages that it covers."""
+    """A row of `schema.summary`: a summary and the messages that it covers."""
 
     key: int
     tree: int
@@ -50,19 +59,19 @@ _child, _sibling = unit.alias("child"), unit.alias("sibling")
 _several = (
     select(_child.c.key)
     .join(_sibling, (_sibling.c.parent == _child.c.parent) & (_sibling.c.key > _child.c.key))
-    .where(_child.c.parent == digest.c.key)
+    .where(_child.c.parent == summary.c.key)
     .exists()
 )
 _STORED = Statement(
-    select(*digest.c, unit.c.parent, _several)
-    .outerjoin(unit, unit.c.key == digest.c.key)
-    .where(digest.c.tree == bindparam("tree"))
-    .order_by(digest.c.place, digest.c.key),
+    select(*summary.c, unit.c.parent, _several)
+    .outerjoin(unit, unit.c.key == summary.c.key)
+    .where(summary.c.tree == bindparam("tree"))
+    .order_by(summary.c.place, summary.c.key),
     "tree",
 )
-_INSERT = insert_of(digest)
+_INSERT = insert_of(summary)
 _RENAME = Statement(
-    update(digest).where(digest.c.key == bindparam("key")).values(id=bindparam("id")), "id", "key"
+    update(summary).where(summary.c.key == bindparam("key")).values(id=bindparam("id")), "id", "key"
 )
 _PUT_PARENT = insert_of(unit, "key", "parent", replace=True)
 _ABOVE = Statement(select(unit.c.parent).where(unit.c.key == bindparam("key")), "key")
@@ -78,7 +87,7 @@ _INHERIT = Statement(
 )
 _DETACH = Statement(update(unit).where(within(unit.c.parent, "keys")).values(parent=None), "keys")
 _DELETES = tuple(
-    Statement(sql_delete(table).where(within(table.c.key, "keys")), "keys") for table in (digest, unit, node)
+    Statement(sql_delete(table).where(within(table.c.key, "keys")), "keys") for table in (summary, unit, node)
 )
 _LIVE = Statement(
     select(func.count()).where(within(node.c.key, "keys"), node.c.state == int(State.LIVE)), "keys"
@@ -87,23 +96,23 @@ _COVERED_OR_FORGOTTEN = Statement(
     select(unit.c.key, unit.c.parent, unit.c.forgotten).where(within(unit.c.key, "keys")), "keys"
 )
 _EXTENTS = (
-    select(*digest.c["key", "rank", "started", "ended", "messages"])
-    .join(node, node.c.key == digest.c.key)
-    .outerjoin(unit, unit.c.key == digest.c.key)
+    select(*summary.c["key", "rank", "started", "ended", "messages"])
+    .join(node, node.c.key == summary.c.key)
+    .outerjoin(unit, unit.c.key == summary.c.key)
     .where(node.c.state == int(State.LIVE), unit.c.forgotten.is_(None))
 )
-_EXTENTS_OF_TREE = Statement(_EXTENTS.where(digest.c.tree == bindparam("tree")), "tree")
-_EXTENTS_OF_KEYS = Statement(_EXTENTS.where(within(digest.c.key, "keys")), "keys")
+_EXTENTS_OF_TREE = Statement(_EXTENTS.where(summary.c.tree == bindparam("tree")), "tree")
+_EXTENTS_OF_KEYS = Statement(_EXTENTS.where(within(summary.c.key, "keys")), "keys")
 _OF_OWNER = Statement(
-    select(digest.c.key)
-    .join(tree, tree.c.id == digest.c.tree)
-    .where(tree.c.owner == bindparam("owner"), within(digest.c.rank, "ranks")),
+    select(summary.c.key)
+    .join(tree, tree.c.id == summary.c.tree)
+    .where(tree.c.owner == bindparam("owner"), within(summary.c.rank, "ranks")),
     *("owner", "ranks"),
 )
 _FIRSTS = Statement(
-    select(digest.c.key, node.c.key)
-    .select_from(digest.join(node, node_keys.is_at(node, bindparam("source"), digest.c.thread)))
-    .where(digest.c.tree == bindparam("at"), digest.c.thread > literal_column("0")),
+    select(summary.c.key, node.c.key)
+    .select_from(summary.join(node, node_keys.is_at(node, bindparam("source"), summary.c.thread)))
+    .where(summary.c.tree == bindparam("at"), summary.c.thread > literal_column("0")),
     *("source", "at"),
 )
 # Without the check of `trees.find`: data can be deleted without its key.
@@ -115,16 +124,18 @@ _FIND = Statement(
     ),
     *("owner", "conversation", "scope"),
 )
-_PUT_DRAFT = insert_of(draft, replace=True)
+_PUT_DRAFT = insert_of(summary_draft, replace=True)
 _GET_DRAFT = Statement(
-    select(draft.c.summary).where(draft.c.tree == bindparam("tree"), draft.c.hash == bindparam("hash")),
+    select(summary_draft.c.summary).where(
+        summary_draft.c.tree == bindparam("tree"), summary_draft.c.hash == bindparam("hash")
+    ),
     *("tree", "hash"),
 )
-_NO_DRAFTS = Statement(sql_delete(draft).where(draft.c.tree == bindparam("tree")), "tree")
+_NO_DRAFTS = Statement(sql_delete(summary_draft).where(summary_draft.c.tree == bindparam("tree")), "tree")
 _last = node_keys.newest(tree.c.id, "seq")
 _covered = (
-    select(func.max(mark.c.seq))
-    .where(mark.c.tree == tree.c.id, mark.c.name.startswith(SUMMARIES_OF))
+    select(func.max(watermark.c.seq))
+    .where(watermark.c.tree == tree.c.id, watermark.c.name.startswith(SUMMARIES_OF))
     .correlate(tree)
     .scalar_subquery()
 )
@@ -140,39 +151,43 @@ _BEHIND = Statement(
 )
 _OF_STALE = Statement(
     select(tree.c.conversation)
-    .join(digest, digest.c.tree == tree.c.id)
+    .join(summary, summary.c.tree == tree.c.id)
     .where(
         tree.c.owner == bindparam("owner"),
         tree.c.scope == SUMMARIES,
         tree.c.conversation != "",
-        digest.c.stale == literal_column("1"),
+        summary.c.stale == literal_column("1"),
     )
     .distinct(),
     "owner",
 )
-_SUMMARIES_OF_TREE = (mark.c.tree == bindparam("tree"), mark.c.name.startswith(SUMMARIES_OF))
-_MARKED = Statement(select(mark.c.name, mark.c.seq).where(*_SUMMARIES_OF_TREE), "tree")
-_UNMARK = Statement(sql_delete(mark).where(*_SUMMARIES_OF_TREE), "tree")
+_SUMMARIES_OF_TREE = (watermark.c.tree == bindparam("tree"), watermark.c.name.startswith(SUMMARIES_OF))
+_MARKED = Statement(select(watermark.c.name, watermark.c.seq).where(*_SUMMARIES_OF_TREE), "tree")
+_UNMARK = Statement(sql_delete(watermark).where(*_SUMMARIES_OF_TREE), "tree")
 _first = select(func.min(node.c.seq)).where(within(node.c.key, "keys")).scalar_subquery()
 _REOPEN = Statement(
-    update(mark)
-    .where(mark.c.tree == bindparam("at"), mark.c.name.startswith(SUMMARIES_OF), mark.c.seq >= _first)
+    update(watermark)
+    .where(
+        watermark.c.tree == bindparam("at"),
+        watermark.c.name.startswith(SUMMARIES_OF),
+        watermark.c.seq >= _first,
+    )
     .values(seq=_first - literal_column("1")),
     *("keys", "at"),
 )
 _ROOTS = Statement(
-    select(digest.c.key)
-    .join(tree, tree.c.id == digest.c.tree)
-    .outerjoin(unit, unit.c.key == digest.c.key)
+    select(summary.c.key)
+    .join(tree, tree.c.id == summary.c.tree)
+    .outerjoin(unit, unit.c.key == summary.c.key)
     .where(
         tree.c.owner == bindparam("owner"),
         tree.c.scope == SUMMARIES,
-        digest.c.rank == literal_column("1"),
-        digest.c.id == tree.c.conversation,
+        summary.c.rank == literal_column("1"),
+        summary.c.id == tree.c.conversation,
         unit.c.parent.is_(None),
         unit.c.forgotten.is_(None),
     )
-    .order_by(digest.c.started, digest.c.tree),
+    .order_by(summary.c.started, summary.c.tree),
     "owner",
 )
 

@@ -30,9 +30,9 @@ from langchain_threadmem.storage.schema import (
     POSITION_BITS,
     State,
     graft,
+    message_summary,
     node,
     segment,
-    summary,
     tree,
     unit,
 )
@@ -93,8 +93,8 @@ def _rows(stored: ColumnElement[bool] = STORED) -> Select[tuple[int]]:
     columns = [
         *node.c["key", "seq", "parent", "message", "role", "body", "created", "state", "superseded_by"]
     ]
-    rows = select(*columns, summary.c.title, summary.c.summary)
-    return rows.outerjoin(summary, summary.c.key == node.c.key).where(stored)
+    rows = select(*columns, message_summary.c.title, message_summary.c.summary)
+    return rows.outerjoin(message_summary, message_summary.c.key == node.c.key).where(stored)
 
 
 _TREE: BindParameter[int] = bindparam("tree", type_=BigInteger())
@@ -639,7 +639,7 @@ def _opened(conn: Conn, rows: Sequence[Sequence[Any]]) -> list[NodeRow]:
     ]
 
 
-_PUT_SUMMARY = insert_of(summary, replace=True)
+_PUT_SUMMARY = insert_of(message_summary, replace=True)
 
 
 def put_summary(conn: Conn, tree_id: int, key: int, message: str, new: MessageSummary) -> None:

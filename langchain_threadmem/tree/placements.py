@@ -11,22 +11,22 @@ from sqlalchemy import bindparam, delete, select
 from langchain_threadmem.errors import EncryptionError
 from langchain_threadmem.storage import encryption_keys, node_keys
 from langchain_threadmem.storage.encryption import UNREADABLE_NOTE
-from langchain_threadmem.storage.schema import State, bias, choice, node, segment, tree
+from langchain_threadmem.storage.schema import State, node, placement, segment, selector_bias, tree
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
 from langchain_threadmem.tree.node import MOVED, Bias, Chances, Placement
 
-_PUT = insert_of(choice, replace=True)
+_PUT = insert_of(placement, replace=True)
 NO_CHANCES = json.dumps(())
 """The stored form of no candidates."""
 _UNREADABLE = Placement(UNREADABLE_NOTE)
-_CHOSEN = select(node.c.seq, node.c.message, *choice.c["reason", "chances", "title"]).join(
-    choice, choice.c.key == node.c.key
+_CHOSEN = select(node.c.seq, node.c.message, *placement.c["reason", "chances", "title"]).join(
+    placement, placement.c.key == node.c.key
 )
 _SINCE = Statement(node_keys.after(_CHOSEN, bindparam("tree"), bindparam("seq")), "tree", "seq")
 _LIVE = Statement(
     node_keys.after(
-        select(*node.c["key", "seq", "parent"], choice.c.chances)
-        .join(choice, choice.c.key == node.c.key)
+        select(*node.c["key", "seq", "parent"], placement.c.chances)
+        .join(placement, placement.c.key == node.c.key)
         .where(node.c.state == int(State.LIVE)),
         bindparam("tree"),
         bindparam("seq"),
@@ -34,26 +34,28 @@ _LIVE = Statement(
     *("tree", "seq"),
 )
 _BIAS = Statement(
-    select(*bias.c["new_thread", "going_back", "corrections"]).where(bias.c.owner == bindparam("owner")),
+    select(*selector_bias.c["new_thread", "going_back", "corrections"]).where(
+        selector_bias.c.owner == bindparam("owner")
+    ),
     "owner",
 )
-_PUT_BIAS = insert_of(bias, replace=True)
-_DROP_BIAS = Statement(delete(bias).where(bias.c.owner == bindparam("owner")), "owner")
-_DROP = Statement(delete(choice).where(choice.c.key == bindparam("key")), "key")
+_PUT_BIAS = insert_of(selector_bias, replace=True)
+_DROP_BIAS = Statement(delete(selector_bias).where(selector_bias.c.owner == bindparam("owner")), "owner")
+_DROP = Statement(delete(placement).where(placement.c.key == bindparam("key")), "key")
 _WITH_REASON = Statement(
     node_keys.after(
-        _CHOSEN.add_columns(node.c.key).where(choice.c.reason != ""), bindparam("tree"), bindparam("seq")
+        _CHOSEN.add_columns(node.c.key).where(placement.c.reason != ""), bindparam("tree"), bindparam("seq")
     ),
     *("tree", "seq"),
 )
 _BY_KEY = Statement(_CHOSEN.where(node.c.key == bindparam("key")), "key")
 _AMONG = Statement(_CHOSEN.add_columns(node.c.key).where(within(node.c.key, "keys")), "keys")
 _OF_OWNER = Statement(
-    select(tree.c.id, node.c.message, *choice.c["reason", "chances", "title"])
+    select(tree.c.id, node.c.message, *placement.c["reason", "chances", "title"])
     .select_from(
         tree.join(segment, segment.c.tree == tree.c.id)
-        .join(choice, node_keys.inside(choice.c.key))
-        .join(node, node.c.key == choice.c.key)
+        .join(placement, node_keys.inside(placement.c.key))
+        .join(node, node.c.key == placement.c.key)
     )
     .where(tree.c.owner == bindparam("owner"), tree.c.scope == ""),
     "owner",

@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 from sqlalchemy import bindparam, select, update
 
-from langchain_threadmem.storage.schema import digest, unit
+from langchain_threadmem.storage.schema import summary, unit
 from langchain_threadmem.storage.statements import Conn, Statement, within
 
 _PARENTS = Statement(
@@ -15,11 +15,11 @@ _PARENTS = Statement(
 )
 _PARENTS_OF_TREE = Statement(
     select(unit.c.parent)
-    .join(digest, digest.c.key == unit.c.key)
-    .where(digest.c.tree == bindparam("tree"), unit.c.parent.is_not(None)),
+    .join(summary, summary.c.key == unit.c.key)
+    .where(summary.c.tree == bindparam("tree"), unit.c.parent.is_not(None)),
     "tree",
 )
-_STALE = Statement(update(digest).where(within(digest.c.key, "keys")).values(stale=1), "keys")
+_STALE = Statement(update(summary).where(within(summary.c.key, "keys")).values(stale=1), "keys")
 
 
 def ancestors(conn: Conn, keys: Collection[int]) -> set[int]:

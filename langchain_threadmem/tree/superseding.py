@@ -14,7 +14,16 @@ from langchain_threadmem.messages.codec import UNREADABLE, decode_stored, give_i
 from langchain_threadmem.messages.ids import own_id
 from langchain_threadmem.messages.roles import ANSWERING
 from langchain_threadmem.storage import node_keys
-from langchain_threadmem.storage.schema import State, choice, embedding, node, segment, summary, tree, unit
+from langchain_threadmem.storage.schema import (
+    State,
+    embedding,
+    message_summary,
+    node,
+    placement,
+    segment,
+    tree,
+    unit,
+)
 from langchain_threadmem.storage.statements import Conn, Statement, within, within_rows
 from langchain_threadmem.tree import grafts, nodes, placements, stale_marks, trees
 from langchain_threadmem.tree.append import Draft, NodeWriter, Written, append, conflict, question_of
@@ -88,7 +97,7 @@ _REVIVE = Statement(
     update(node).where(within(node.c.key, "keys")).values(state=int(State.LIVE), superseded_by=None), "keys"
 )
 _COPIED = (
-    [*summary.c["key", "title", "summary"]],
+    [*message_summary.c["key", "title", "summary"]],
     [*embedding.c["key", "model", "vector"]],
     # Without the parent: a summary covers the messages of the old place.
     [*unit.c["key", "visits", "last_visit", "never_delete", "forgotten"]],
@@ -109,7 +118,7 @@ def _copy_of(columns: Sequence[Column[Any]]) -> Statement:
 COPIES = tuple(map(_copy_of, _COPIED))
 """Copies of the rows of a node in other tables: parameters `new` and `old`, the keys of the nodes."""
 _COPY_UNIT = COPIES[2]
-COPY_CHOICE = _copy_of([*choice.c["key", "reason", "chances", "title"]])
+COPY_CHOICE = _copy_of([*placement.c["key", "reason", "chances", "title"]])
 """The copy of the placement of a node; not for a moved node, whose placement is no longer valid."""
 
 

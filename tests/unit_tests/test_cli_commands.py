@@ -383,7 +383,7 @@ def test_repair_of_a_whole_database_changes_nothing(run: Run) -> None:
 
 @pytest.mark.parametrize(
     "change",
-    ["threadmem_gist SET terms = 'nonsense' WHERE terms LIKE '%csv%'", "threadmem_mark SET seq = 0"],
+    ["threadmem_document SET terms = 'nonsense' WHERE terms LIKE '%csv%'", "threadmem_watermark SET seq = 0"],
     ids=["words", "progress"],
 )
 def test_repair_makes_damaged_words_anew_after_a_backup(
@@ -621,7 +621,7 @@ def test_repair_of_everybody_copies_the_database_once(capsys: pytest.CaptureFixt
     for owner in ("ada", "user"):
         chat("memory.db", owner)
         assert main(["search", "csv", "--words", "--owner", owner]) == 0
-    damage("memory.db", "UPDATE threadmem_gist SET terms = 'nonsense' WHERE terms LIKE '%csv%'")
+    damage("memory.db", "UPDATE threadmem_document SET terms = 'nonsense' WHERE terms LIKE '%csv%'")
     capsys.readouterr()
     assert main(["repair", "--everybody", "--json"]) == 0
     repaired = json.loads(capsys.readouterr().out)

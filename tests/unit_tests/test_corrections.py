@@ -229,7 +229,7 @@ def test_erasing_an_owner_erases_what_corrections_taught(system: MemorySystem, v
     talk(system, verbs, rye=((None, 0.9), (4, 0.1))).place(5, 4)
     assert bias(system)[2] == 1
     receipt = system.erase()
-    assert (receipt.ok, receipt.rows["bias"], bias(system)) == (True, 1, (0.0, 0.0, 0))
+    assert (receipt.ok, receipt.rows["selector_bias"], bias(system)) == (True, 1, (0.0, 0.0, 0))
 
 
 def test_a_confirmed_place_counts_like_a_correction(system: MemorySystem, verbs: Wrap) -> None:

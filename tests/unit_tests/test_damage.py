@@ -146,10 +146,9 @@ def test_a_damaged_reason_is_shown_as_that(url: str, owner: str, verbs: Any) -> 
         for text in ("one", "two", "three"):
             memory.append(text, "yes")
         key = next(node.id for node in memory.history if node.placement)
-        sql = (
-            "UPDATE threadmem_choice SET chances = '[[1' WHERE key IN (SELECT key FROM threadmem_node WHERE "
-        )
-        change(system, f"{sql} tree = %s AND seq = %s)", tree_of(system), key)
+        keys = "SELECT key FROM threadmem_node WHERE tree = %s AND seq = %s"
+        sql = f"UPDATE threadmem_placement SET chances = '[[1' WHERE key IN ({keys})"
+        change(system, sql, tree_of(system), key)
         node = verbs(memory).history()[key - 1]
         assert node.placement.reason == "[This cannot be read.]"
         assert f"the placement of node {key} cannot be read" in str(system.verify())
@@ -176,8 +175,8 @@ def test_a_store_with_an_unreadable_value_gives_the_others(url: str, owner: str)
         ("threadmem_node", "created", 1e300),
         ("threadmem_tree", "created", 1e18),
         ("threadmem_node", "parent", "x"),
-        ("threadmem_summary", "title", b"\xff"),
-        ("threadmem_gist", "terms", b"\xff"),
+        ("threadmem_message_summary", "title", b"\xff"),
+        ("threadmem_document", "terms", b"\xff"),
     ],
 )
 def test_a_value_of_another_type_raises_a_typed_error(
@@ -329,7 +328,11 @@ def test_a_bit_that_was_turned_over_is_named_or_changes_nothing(
 
 @pytest.mark.parametrize(
     "table",
-    [table for table in checksums.tables() if table.name not in ("threadmem_draft", "threadmem_key")],
+    [
+        table
+        for table in checksums.tables()
+        if table.name not in ("threadmem_summary_draft", "threadmem_key_proof")
+    ],
     ids=lambda table: table.name,
 )
 def test_every_table_has_checksums(sound: tuple[bytes, list[str]], tmp_path: Path, table: Any) -> None:

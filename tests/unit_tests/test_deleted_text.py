@@ -99,7 +99,8 @@ def system(url: str, owner: str, secret: str) -> Iterator[MemorySystem]:
         summarizer.left = 1000
         assert opened.query(f"code {secret}", search_range=ANY)
         assert set(holding(opened, secret)) >= {
-            f"threadmem_{name}" for name in ("node", "summary", "choice", "draft", "gist")
+            f"threadmem_{name}"
+            for name in ("node", "message_summary", "placement", "summary_draft", "document")
         }
         yield opened
 

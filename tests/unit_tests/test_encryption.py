@@ -306,7 +306,7 @@ def written(request: pytest.FixtureRequest, url: str, owner: str) -> str:
         config = {**config_of(), "metadata": {"run_id": "run of t"}}
         chat(ThreadMemSaver(system)).invoke({"messages": [HumanMessage("a heron")]}, config)
         if request.param == "before proofs were kept":
-            change(system, "DELETE FROM threadmem_key WHERE owner = %s", owner)
+            change(system, "DELETE FROM threadmem_key_proof WHERE owner = %s", owner)
     return url
 
 
@@ -353,15 +353,15 @@ def test_whoever_wrote_first_another_key_is_refused(
     with encrypted(url, owner) as system:
         write(system)
         if not kept:
-            change(system, "DELETE FROM threadmem_key WHERE owner = %s", owner)
+            change(system, "DELETE FROM threadmem_key_proof WHERE owner = %s", owner)
     with pytest.raises(EncryptionError, match="written with another key"):
         encrypted(url, owner, b"other")
 
 
 def proofs(system: MemorySystem) -> int:
     statement = Statement.of(
-        sqlite="SELECT count(*) FROM threadmem_key WHERE owner = ?",
-        postgresql="SELECT count(*) FROM threadmem_key WHERE owner = %s",
+        sqlite="SELECT count(*) FROM threadmem_key_proof WHERE owner = ?",
+        postgresql="SELECT count(*) FROM threadmem_key_proof WHERE owner = %s",
     )
     return int(system.runtime.database.read(lambda conn: conn.all(statement, system.owner))[0][0])
 

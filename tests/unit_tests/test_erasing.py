@@ -115,7 +115,7 @@ def test_a_conversation_is_erased_and_the_receipt_says_what(
     assert receipt.conversations == ("private",)
     assert receipt.rows["node"] == receipt.messages == 6  # With its own summary and the topmost.
     assert receipt.rows["embedding"] == receipt.messages
-    assert receipt.rows["digest"] == 2
+    assert receipt.rows["summary"] == 2
     assert receipt.rows["tree"] == 2
     assert holding(filled) == []
     assert filled.conversations() == ["public"]
@@ -170,7 +170,7 @@ def test_an_owner_is_erased_with_the_store(
     receipt = verbs(filled).erase()
     assert receipt.ok
     assert (receipt.rows["item"], receipt.rows["item_vector"], receipt.rows["namespace"]) == (1, 1, 1)
-    assert receipt.rows["memory"] == 1
+    assert receipt.rows["visit_round"] == 1
     assert sorted(receipt.conversations) == ["private", "public"]
     assert holding(filled) == []
     assert not any(f"'{owner}'" in line for lines in dump(filled).values() for line in lines)

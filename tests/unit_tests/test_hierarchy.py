@@ -369,7 +369,7 @@ def test_a_session_that_is_erased_while_a_run_lasts_leaves_no_draft(opened: Open
     say(system, 3)
     with pytest.raises(SessionNotFoundError, match="erased"):
         system.summarize_session("s")
-    orphans = "SELECT summary FROM threadmem_draft WHERE tree NOT IN (SELECT id FROM threadmem_tree)"
+    orphans = "SELECT summary FROM threadmem_summary_draft WHERE tree NOT IN (SELECT id FROM threadmem_tree)"
     drafts = Statement.of(sqlite=orphans, postgresql=orphans)
     assert system.runtime.database.read(lambda conn: conn.all(drafts)) == []
 
@@ -577,7 +577,9 @@ def test_removing_a_session_drops_what_was_kept_for_an_unfinished_run(opened: Op
     writer.fails = len(writer.asked) + 2
     assert system.summarize_long_term_memory() is None
     system.remove_session("a", cascade="stale")
-    drafts = Statement.of(**dict.fromkeys(("sqlite", "postgresql"), "SELECT tree FROM threadmem_draft"))
+    drafts = Statement.of(
+        **dict.fromkeys(("sqlite", "postgresql"), "SELECT tree FROM threadmem_summary_draft")
+    )
     mine = {
         tree
         for scope in ("", "a", "b", "c")
@@ -696,7 +698,7 @@ def test_a_summary_in_another_thread_keeps_nobody_waiting(opened: Open) -> None:
 
 @pytest.mark.parametrize(
     ("table", "problem"),
-    [("digest", "belongs to a summary that does not exist"), ("node", "has no text")],
+    [("summary", "belongs to a summary that does not exist"), ("node", "has no text")],
 )
 def test_verify_finds_links_that_lead_nowhere(opened: Open, owner: str, table: str, problem: str) -> None:
     system = opened(size=2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sqlite3
 import zipfile
 from pathlib import Path
@@ -131,6 +132,32 @@ def test_a_database_of_the_first_schema_gets_what_a_new_database_has(
     set_schema(eighth, MIGRATIONS[0].number)
     open_database(eighth).close()
     assert definitions(eighth) == definitions(filled)
+
+
+def test_a_migration_that_is_interrupted_anywhere_runs_again_from_the_start(
+    eighth: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, script, left = dump(eighth), Conn.script, 0
+
+    def interrupted(self: Conn, *statements: str) -> None:
+        nonlocal left
+        for statement in statements:
+            if left == 0:
+                raise KeyboardInterrupt
+            left -= 1
+            script(self, statement)
+
+    monkeypatch.setattr(Conn, "script", interrupted)
+    for steps in itertools.count():
+        left = steps
+        try:
+            open_database(eighth).close()
+            break
+        except KeyboardInterrupt:
+            assert dump(eighth) == before
+    assert steps > 10
+    with MemorySystem(eighth, owner="ada", embeddings=False) as system:
+        assert system.verify().problems == ()
 
 
 def test_a_migration_keeps_damage_visible(eighth: Path) -> None:

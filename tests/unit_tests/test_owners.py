@@ -14,7 +14,7 @@ from langchain_threadmem import ChatMemory, MemorySystem
 from langchain_threadmem.errors import InputError, NodeNotFoundError
 from langchain_threadmem.storage.statements import Statement
 
-TABLES = ("tree", "segment", "node", "summary", "embedding", "mark", "unit", "digest")
+TABLES = ("tree", "segment", "node", "message_summary", "embedding", "watermark", "unit", "summary")
 SECRET = "the vault opens with heron"
 
 HOSTILE_QUERIES = [

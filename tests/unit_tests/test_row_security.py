@@ -31,11 +31,11 @@ TABLES = [*(name for name in schema.metadata.tables if name != schema.migration.
 REFUSED = (psycopg.errors.InsufficientPrivilege, psycopg.errors.WithCheckOptionViolation)
 OTHERS = (
     "INSERT INTO threadmem_graft SELECT key, tree, key FROM threadmem_node ON CONFLICT DO NOTHING",
-    "INSERT INTO threadmem_draft SELECT id, 'hash', '[]' FROM threadmem_tree",
-    "INSERT INTO threadmem_choice SELECT key, 'nearest', '[]' FROM threadmem_node ON CONFLICT DO NOTHING",
+    "INSERT INTO threadmem_summary_draft SELECT id, 'hash', '[]' FROM threadmem_tree",
+    "INSERT INTO threadmem_placement SELECT key, 'nearest', '[]' FROM threadmem_node ON CONFLICT DO NOTHING",
     "INSERT INTO threadmem_profile SELECT id, 'title', '{}' FROM threadmem_tree ON CONFLICT DO NOTHING",
-    "INSERT INTO threadmem_summary SELECT key, 't', 's' FROM threadmem_node ON CONFLICT DO NOTHING",
-    "INSERT INTO threadmem_key SELECT DISTINCT owner, 'proof' FROM threadmem_tree",
+    "INSERT INTO threadmem_message_summary SELECT key, 't', 's' FROM threadmem_node ON CONFLICT DO NOTHING",
+    "INSERT INTO threadmem_key_proof SELECT DISTINCT owner, 'proof' FROM threadmem_tree",
     "INSERT INTO threadmem_chat_memory SELECT DISTINCT owner, 'list', '[]', 0 FROM threadmem_tree",
     "INSERT INTO threadmem_lineage SELECT id, 1, 9, '', '' FROM threadmem_tree ON CONFLICT DO NOTHING",
     "INSERT INTO threadmem_write SELECT id, '', '', '', 0, '', '', '', '' FROM threadmem_tree",
@@ -118,7 +118,7 @@ def test_each_row_of_a_table_is_seen_for_one_owner_alone(
 
 @pytest.mark.parametrize("table", TABLES)
 def test_a_row_of_another_owner_is_neither_changed_nor_deleted(run: Run, place: str, table: str) -> None:
-    column = {"threadmem_lexicon": "words", "threadmem_key": "proof"}.get(table)
+    column = {"threadmem_lexicon": "words", "threadmem_key_proof": "proof"}.get(table)
     column = column or next(iter(schema.metadata.tables[table].columns)).name
     assert run(f"UPDATE {place}.{table} SET {column} = {column}", "eve") == [0]
     assert run(f"DELETE FROM {place}.{table}", "eve") == [0]
@@ -128,9 +128,9 @@ def test_a_row_of_another_owner_is_neither_changed_nor_deleted(run: Run, place: 
     "statement",
     [
         "UPDATE {place}.threadmem_tree SET owner = 'bob 2'",
-        "INSERT INTO {place}.threadmem_memory VALUES ('bob 2', 0)",
-        "INSERT INTO {place}.threadmem_mark VALUES ({tree}, 'none', 0, 0, 0)",
-        "INSERT INTO {place}.threadmem_gist VALUES (({segment}::bigint << 24) + 9, '', 0, '', 0)",
+        "INSERT INTO {place}.threadmem_visit_round VALUES ('bob 2', 0)",
+        "INSERT INTO {place}.threadmem_watermark VALUES ({tree}, 'none', 0, 0, 0)",
+        "INSERT INTO {place}.threadmem_document VALUES (({segment}::bigint << 24) + 9, '', 0, '', 0)",
         "INSERT INTO {place}.threadmem_item VALUES (0, {namespace}, '', 0, 0, NULL, NULL, 1, '')",
     ],
 )

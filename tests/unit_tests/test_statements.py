@@ -66,7 +66,7 @@ def test_a_statement_is_compiled_once() -> None:
 
 def test_an_insert_takes_the_columns_in_the_order_of_the_table() -> None:
     cursor = FakeCursor()
-    Conn(cursor, "sqlite").many(insert_of(schema.summary), [(1, "title", "text")])
+    Conn(cursor, "sqlite").many(insert_of(schema.message_summary), [(1, "title", "text")])
     sql, rows = cursor.calls[0]
     assert rows == [[1, "title", "text"]]
     assert "(key, title, summary)" in sql.replace("\n", "").replace('"', "")
@@ -74,7 +74,7 @@ def test_an_insert_takes_the_columns_in_the_order_of_the_table() -> None:
 
 @pytest.mark.parametrize("dialect", ["sqlite", "postgresql"])
 def test_replacing_overwrites_all_but_the_key(dialect: str) -> None:
-    sql = insert_of(schema.mark, replace=True).sql(dialect)
+    sql = insert_of(schema.watermark, replace=True).sql(dialect)
     assert "ON CONFLICT (tree, name) DO UPDATE" in sql
     assert "tree = excluded" not in sql
 
@@ -153,7 +153,7 @@ def test_the_documents_of_a_conversation_are_found_by_their_keys_among_many(post
     psycopg = pytest.importorskip("psycopg")
     with MemorySystem(postgres_url, embeddings=False) as system:
         system.conversation("c").append("question", "answer")
-    table = schema.gist.name
+    table = schema.document.name
     deletion, count = queries._REMOVE, tables._COUNT[table]
     with psycopg.connect(postgres_url) as connection:
         connection.execute(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import uuid4
@@ -42,15 +43,21 @@ def old(request: pytest.FixtureRequest, version: str, tmp_path: Path) -> Iterato
             archive.extractall(tmp_path)
         yield Old(f"sqlite:///{tmp_path / 'memory.db'}", tmp_path / "vectors")
         return
+    with loaded(request.getfixturevalue("server_url"), version) as url:
+        yield Old(url, None)
+
+
+@contextmanager
+def loaded(server: str, version: str) -> Iterator[str]:
+    """A database on a server with the PostgreSQL file of a schema."""
     psycopg = pytest.importorskip("psycopg")
-    server = request.getfixturevalue("server_url")
     name = f"upgrade_{uuid4().hex}"
     url = make_url(server).set(database=name).render_as_string(hide_password=False)
     with psycopg.connect(server, autocommit=True) as connection:
         connection.execute(f'CREATE DATABASE "{name}"')
         with psycopg.connect(url) as loading:
             loading.execute((SCHEMAS / version / "postgresql.sql").read_text())
-        yield Old(url, None)
+        yield url
         connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
 
 
@@ -171,6 +178,27 @@ def test_an_old_memory_is_sound_and_goes_on(ada: MemorySystem) -> None:
     assert ada.erase(conversation="graph").ok
     assert sorted(ada.conversations()) == ["birds", "tools"]
     assert ada.verify().problems == ()
+
+
+DEFINITIONS = (
+    "SELECT table_name, column_name, data_type, is_nullable, column_default "
+    "FROM information_schema.columns WHERE table_name ^@ 'threadmem' ORDER BY table_name, ordinal_position",
+    "SELECT indexdef FROM pg_indexes WHERE tablename ^@ 'threadmem' ORDER BY 1",
+    "SELECT conrelid::regclass::text, conname, contype FROM pg_constraint "
+    "WHERE conname ^@ 'threadmem' ORDER BY 2",
+)
+
+
+@pytest.mark.parametrize("old", [pytest.param("postgresql", marks=pytest.mark.postgres)], indirect=True)
+def test_an_old_database_gets_the_tables_of_a_new_one(old: Old, server_url: str) -> None:
+    psycopg = pytest.importorskip("psycopg")
+    found = []
+    with loaded(server_url, VERSIONS[-1]) as new:
+        for url in (old.url, new):
+            MemorySystem(url, owner="ada", embeddings=False).close()
+            with psycopg.connect(url) as connection:
+                found.append([connection.execute(sql).fetchall() for sql in DEFINITIONS])
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("old", [pytest.param("postgresql", marks=pytest.mark.postgres)], indirect=True)

@@ -28,7 +28,7 @@ from langchain_threadmem.messages.typed_json import compact
 
 MANIFEST = "manifest.json"
 FORMAT: Final = "threadmem-folder"
-VERSION: Final = 1
+VERSION: Final = 2
 _MODULUS = 1 << 256
 _EARLIEST, _LATEST = (time.replace(tzinfo=UTC).timestamp() for time in (datetime.min, datetime.max))
 """The limits of the times that `datetime` can represent; all other floats are between them."""
@@ -161,17 +161,18 @@ def manifest_of(folder: Path) -> Manifest:
     """Read the manifest of a folder.
 
     Raises:
-        InputError: The folder was not written by `write`, or by a newer version of it.
+        InputError: The folder was not written by `write`, or by another version of it.
     """
     path = folder / MANIFEST
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
         if document["format"] != FORMAT or type(document["version"]) is not int:
             raise ValueError(f"its format is {document['format']!r}")
-        if document["version"] > VERSION:
+        if document["version"] != VERSION:
+            advice = "upgrade the package" if document["version"] > VERSION else "convert the memory again"
             raise InputError(
-                f"{str(path)!r} has version {document['version']!r}, and this package reads versions up to "
-                f"{VERSION}; upgrade the package"
+                f"{str(path)!r} has version {document['version']!r}, and this package reads version "
+                f"{VERSION}; {advice}"
             )
         tables = document.get("tables", {})
         contents = Contents(

@@ -164,7 +164,7 @@ def _rows_below(conn: Conn, ids: IdMap, kind: Id, id: int) -> Iterator[tuple[Mem
 def _rows(conn: Conn, entry: MemoryTable, under: object) -> list[Row]:
     names = entry.table.c.keys()
     rows = [dict(zip(names, row, strict=True)) for row in conn.all(_READ[entry.table.name], under)]
-    if entry.table is schema.mark:
+    if entry.table is schema.watermark:
         return [row for row in rows if row["name"].startswith(_COPIED_WATERMARKS)]
     return sorted(rows, key=lambda row: row["id"]) if "id" in entry.ids else rows
 

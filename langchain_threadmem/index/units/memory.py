@@ -14,7 +14,7 @@ from langchain_threadmem.common.filters.conditions import Condition
 from langchain_threadmem.common.filters.sql import Columns, where
 from langchain_threadmem.index.units import queries as unit_queries
 from langchain_threadmem.storage import node_keys
-from langchain_threadmem.storage.schema import digest, memory, node, recallable, segment, tree, unit
+from langchain_threadmem.storage.schema import node, recallable, segment, summary, tree, unit, visit_round
 from langchain_threadmem.storage.statements import ZERO, Conn, Statement, within
 from langchain_threadmem.tree.nodes import STORED
 
@@ -23,7 +23,7 @@ OF_OWNER = and_(tree.c.owner == bindparam("owner"), recallable)
 
 def _with_units(nodes: Join) -> Join:
     """Nodes with the rows of their units and summaries, if any."""
-    return nodes.outerjoin(unit, unit.c.key == node.c.key).outerjoin(digest, digest.c.key == node.c.key)
+    return nodes.outerjoin(unit, unit.c.key == node.c.key).outerjoin(summary, summary.c.key == node.c.key)
 
 
 # All units of an owner and units by their keys need separate joins: SQLite begins with the first table.
@@ -48,18 +48,18 @@ _PRESENT_AMONG = Statement(
 _PLACES = Statement(
     select(node.c.tree, node.c.seq, node.c.key).where(within(node.c.key, "keys")).order_by(node.c.key), "keys"
 )
-_ROUND = Statement(select(memory.c.round).where(memory.c.owner == bindparam("owner")), "owner")
+_ROUND = Statement(select(visit_round.c.round).where(visit_round.c.owner == bindparam("owner")), "owner")
 
 
 def _later_of(first: ColumnElement[int], second: ColumnElement[int]) -> ColumnElement[int]:
     return case((first > second, first), else_=second)  # MAX and GREATEST exist in one database each.
 
 
-_later = insert(memory).values(owner=bindparam("owner"), round=bindparam("round"))
+_later = insert(visit_round).values(owner=bindparam("owner"), round=bindparam("round"))
 _SET_ROUND = Statement(
     _later.on_conflict_do_update(
         index_elements=["owner"],
-        set_={"round": _later_of(memory.c.round, _later.excluded.round)},
+        set_={"round": _later_of(visit_round.c.round, _later.excluded.round)},
     ),
     *("owner", "round"),
 )
@@ -109,13 +109,13 @@ def present(conn: Conn, owner: str, keys: Iterable[int], condition: Condition | 
 
 
 _FIELDS: Columns = {
-    "id": func.coalesce(digest.c.id, node.c.message),
+    "id": func.coalesce(summary.c.id, node.c.message),
     "group_id": case((tree.c.conversation == "", tree.c.owner), else_=tree.c.conversation),
-    "rank": func.coalesce(digest.c.rank, ZERO),
+    "rank": func.coalesce(summary.c.rank, ZERO),
     "visit_count": func.coalesce(unit.c.visits, ZERO),
     "last_visit": func.coalesce(unit.c.last_visit, ZERO),
-    "creation_time": func.coalesce(digest.c.started, node.c.created),
-    "end_time": func.coalesce(digest.c.ended, node.c.created),
+    "creation_time": func.coalesce(summary.c.started, node.c.created),
+    "end_time": func.coalesce(summary.c.ended, node.c.created),
 }
 """The fields of a unit that are columns."""
 

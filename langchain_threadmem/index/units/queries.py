@@ -23,7 +23,7 @@ from langchain_threadmem.index.units.unit import SUMMARY_SOURCE, MemoryUnit
 from langchain_threadmem.messages.codec import decode_stored, text_of
 from langchain_threadmem.messages.roles import source_of
 from langchain_threadmem.storage import node_keys
-from langchain_threadmem.storage.schema import State, digest, node, recallable, tree, unit
+from langchain_threadmem.storage.schema import State, node, recallable, summary, tree, unit
 from langchain_threadmem.storage.statements import ZERO, Conn, Statement, insert_of, within
 from langchain_threadmem.tree.graph import parents_first
 
@@ -70,7 +70,7 @@ class UnitRow(NamedTuple):
 
 IN_MEMORY = and_(node.c.state == int(State.LIVE), unit.c.forgotten.is_(None))
 """Whether a node is live and not forgotten."""
-_above = digest.alias("above")
+_above = summary.alias("above")
 
 
 def _neighbour(column: str, *, after: bool) -> object:
@@ -97,13 +97,13 @@ def _rows() -> Select[tuple[int]]:
         *node.c["seq", "message", "role", "body", "created", "state"],
         *(_above.c.id, *counts, unit.c.forgotten),
         *(_neighbour("message", after=False), _neighbour("message", after=True)),  # type: ignore[call-overload]
-        *digest.c["id", "rank", "level", "thread", "messages", "started", "ended", "stale"],
+        *summary.c["id", "rank", "level", "thread", "messages", "started", "ended", "stale"],
     )
     joined = (
         node.join(tree, tree.c.id == node.c.tree)
         .outerjoin(unit, unit.c.key == node.c.key)
         .outerjoin(_above, _above.c.key == unit.c.parent)
-        .outerjoin(digest, digest.c.key == node.c.key)
+        .outerjoin(summary, summary.c.key == node.c.key)
     )
     statement: Select[tuple[int]] = rows.select_from(joined)
     return statement
@@ -126,20 +126,20 @@ _CHILDREN = Statement(
     select(
         unit.c.parent,
         node.c.key,
-        func.coalesce(digest.c.id, node.c.message),
-        case((digest.c.id.is_(None), node.c.seq)),
+        func.coalesce(summary.c.id, node.c.message),
+        case((summary.c.id.is_(None), node.c.seq)),
         node.c.parent,
     )
     .select_from(
         unit.join(node, node.c.key == unit.c.key)
-        .outerjoin(digest, digest.c.key == unit.c.key)
+        .outerjoin(summary, summary.c.key == unit.c.key)
         .join(_above, _above.c.key == unit.c.parent)
     )
     .where(within(unit.c.parent, "keys"), unit.c.forgotten.is_(None))
     # Sessions below the long-term memory are in the order in which they began.
     .order_by(
-        case((_above.c.rank > digest.c.rank, digest.c.started)),
-        func.coalesce(digest.c.place, node.c.seq),
+        case((_above.c.rank > summary.c.rank, summary.c.started)),
+        func.coalesce(summary.c.place, node.c.seq),
         node.c.key,
     ),
     "keys",
@@ -159,10 +159,10 @@ _NEIGHBOURS = Statement(
     "keys",
 )
 _SUMMARY_NAMED = Statement(
-    select(digest.c.key)
-    .join(tree, tree.c.id == digest.c.tree)
-    .where(digest.c.id == bindparam("id"), tree.c.owner == bindparam("owner"))
-    .order_by(digest.c.rank.desc(), digest.c.key),
+    select(summary.c.key)
+    .join(tree, tree.c.id == summary.c.tree)
+    .where(summary.c.id == bindparam("id"), tree.c.owner == bindparam("owner"))
+    .order_by(summary.c.rank.desc(), summary.c.key),
     *("id", "owner"),
 )
 _MESSAGE_NAMED = Statement(
@@ -202,13 +202,13 @@ def children(conn: Conn, keys: Iterable[int]) -> dict[int, list[tuple[int, str]]
     """The keys and ids of the units that summaries cover, in order."""
     below: dict[int, dict[int, tuple[int, str]]] = {}
     parents: dict[int, dict[int, int | None]] = {}
-    for summary, key, name, seq, above in conn.all(_CHILDREN, json.dumps(list(keys))):
+    for covering, key, name, seq, above in conn.all(_CHILDREN, json.dumps(list(keys))):
         number = -key if seq is None else seq  # Summaries are numbered in another tree, and have no parents.
-        below.setdefault(summary, {})[number] = key, name
-        parents.setdefault(summary, {})[number] = None if seq is None else above
+        below.setdefault(covering, {})[number] = key, name
+        parents.setdefault(covering, {})[number] = None if seq is None else above
     return {
-        summary: [rows[number] for number in parents_first(parents[summary])]
-        for summary, rows in below.items()
+        covering: [rows[number] for number in parents_first(parents[covering])]
+        for covering, rows in below.items()
     }
 
 

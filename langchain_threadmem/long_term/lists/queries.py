@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, and_, bindparam, func, literal_column, or_
 from langchain_threadmem.messages.roles import SPOKEN
 from langchain_threadmem.storage import encryption_keys, node_keys
 from langchain_threadmem.storage.encryption import Seal
-from langchain_threadmem.storage.schema import SUMMARIES, State, digest, node, profile, tree
+from langchain_threadmem.storage.schema import SUMMARIES, State, node, profile, summary, tree
 from langchain_threadmem.storage.statements import ZERO, Conn, Statement, insert_of, within
 from langchain_threadmem.tree import nodes
 from langchain_threadmem.tree.nodes import STORED
@@ -119,14 +119,14 @@ _PUT = insert_of(profile, replace=True)
 _TREES_OF = Statement(select(node.c.tree).where(within(node.c.key, "keys")).distinct(), "keys")
 _summaries = tree.alias("summaries")
 _SUMMARIES = Statement(
-    select(tree.c.id, digest.c.key)
+    select(tree.c.id, summary.c.key)
     .select_from(
         tree.join(
             _summaries,
             (_summaries.c.owner == tree.c.owner)
             & (_summaries.c.conversation == tree.c.conversation)
             & (_summaries.c.scope == SUMMARIES),
-        ).join(digest, (digest.c.tree == _summaries.c.id) & (digest.c.id == tree.c.conversation))
+        ).join(summary, (summary.c.tree == _summaries.c.id) & (summary.c.id == tree.c.conversation))
     )
     .where(within(tree.c.id, "trees")),
     "trees",

@@ -24,7 +24,7 @@ from langchain_threadmem.index.units import queries as unit_queries
 from langchain_threadmem.index.units.memory import OF_OWNER, current_round, units_by_key, units_of_owner
 from langchain_threadmem.messages.roles import SPOKEN
 from langchain_threadmem.storage import node_keys
-from langchain_threadmem.storage.schema import State, digest, node, tree, unit
+from langchain_threadmem.storage.schema import State, node, summary, tree, unit
 from langchain_threadmem.storage.statements import ZERO, Conn, Statement, within
 
 _SAID = node.c.role.in_([literal_column(f"'{role}'") for role in SPOKEN])
@@ -44,8 +44,8 @@ _MAY_GO = and_(
     # A summary may be forgotten when none of its units is in memory; the summary of a session or of an
     # owner is never forgotten.
     or_(
-        digest.c.key.is_(None),
-        and_(digest.c.id != tree.c.conversation, digest.c.id != tree.c.owner, ~_has_children),
+        summary.c.key.is_(None),
+        and_(summary.c.id != tree.c.conversation, summary.c.id != tree.c.owner, ~_has_children),
     ),
 )
 _ORDER = (
@@ -92,7 +92,7 @@ _CANDIDATES = Statement(
         node.c.key,
         unit.c.parent,
         _before.c.key,
-        func.coalesce(digest.c.rank, ZERO),
+        func.coalesce(summary.c.rank, ZERO),
         func.coalesce(unit.c.visits, ZERO),
         func.coalesce(unit.c.last_visit, ZERO),
         node.c.created,

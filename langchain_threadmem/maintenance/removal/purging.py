@@ -14,7 +14,7 @@ from sqlalchemy import bindparam, delete, func, or_, select, update
 
 from langchain_threadmem.index.empty_tree import empty_tree
 from langchain_threadmem.storage import node_keys
-from langchain_threadmem.storage.schema import State, choice, node, summary, tree, unit
+from langchain_threadmem.storage.schema import State, message_summary, node, placement, tree, unit
 from langchain_threadmem.storage.statements import Conn, Statement, within, within_rows
 from langchain_threadmem.tree import grafts, nodes, placements, trees
 from langchain_threadmem.tree.graph import circular, nearest_remaining, spliced
@@ -50,7 +50,8 @@ _CLEAR_SUPERSEDED = Statement(
     *("in", "seqs"),
 )
 _DELETE_DEPENDENT = tuple(
-    Statement(delete(table).where(within(table.c.key, "keys")), "keys") for table in (summary, choice, unit)
+    Statement(delete(table).where(within(table.c.key, "keys")), "keys")
+    for table in (message_summary, placement, unit)
 )
 _SYSTEM = Statement(
     node_keys.keys_of(bindparam("tree"))

@@ -16,12 +16,12 @@ from langchain_threadmem.storage import node_keys, schema
 from langchain_threadmem.storage.schema import (
     State,
     checkpoint,
-    digest,
     embedding,
     item,
     namespace,
     node,
     segment,
+    summary,
     tree,
 )
 from langchain_threadmem.storage.statements import Conn, Statement
@@ -37,7 +37,7 @@ _MESSAGES = Statement(
     "owner",
 )
 _SUMMARIES = Statement(
-    select(_ROWS).select_from(tree.join(digest, digest.c.tree == tree.c.id)).where(_OWNED), "owner"
+    select(_ROWS).select_from(tree.join(summary, summary.c.tree == tree.c.id)).where(_OWNED), "owner"
 )
 _VECTORS = Statement(
     select(_ROWS).select_from(_SEGMENTS.join(embedding, node_keys.inside(embedding.c.key))).where(_OWNED),

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from sqlalchemy import select
 
 from langchain_threadmem.common.ranges import Range
-from langchain_threadmem.storage.schema import State, choice, node, unit
+from langchain_threadmem.storage.schema import State, node, placement, unit
 from langchain_threadmem.storage.statements import Conn, Statement, within
 from langchain_threadmem.tree import nodes, turn_branches
 from langchain_threadmem.tree import placements as stored_placements
@@ -19,8 +19,8 @@ from langchain_threadmem.tree.nodes import NodeRow
 _LONGEST_TURN = 16
 """The number of the newest messages of a thread in which the beginning of its last turn is looked for."""
 _PATH = nodes.RangeStatement(
-    select(*node.c["seq", "message", "state", "key"], choice.c.chances).outerjoin(
-        choice, choice.c.key == node.c.key
+    select(*node.c["seq", "message", "state", "key"], placement.c.chances).outerjoin(
+        placement, placement.c.key == node.c.key
     )
 )
 _FORGOTTEN = Statement(
