@@ -27,6 +27,7 @@ import langchain_threadmem
 from langchain_threadmem import ChatMemory, MemorySystem
 from langchain_threadmem.formats.exporters import formats
 from langchain_threadmem.formats.importers import registry
+from langchain_threadmem.storage import schema
 
 ROOT = Path(__file__).parents[2]
 DOCS = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))
@@ -208,6 +209,13 @@ def test_the_reference_describes_every_public_name() -> None:
     reference = "".join(text for name, text in PAGES.items() if name.startswith("docs/api/"))
     described = set(re.findall(r"^::: langchain_threadmem\.(\w+)$", reference, re.MULTILINE))
     assert described - {"errors"} == set(langchain_threadmem.__all__)
+
+
+def test_the_page_on_storage_has_every_table_once() -> None:
+    rows = re.findall(r"^\| (`.*`) \|", PAGES["docs/concepts/storage.md"], re.MULTILINE)
+    listed = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
+    tables = [*schema.metadata.tables, schema.LEXICON]
+    assert sorted(listed) == sorted(name.removeprefix("threadmem_") for name in tables)
 
 
 def test_the_drawing_of_the_rooms_has_every_folder_and_module_of_the_package() -> None:
