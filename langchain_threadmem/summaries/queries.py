@@ -112,7 +112,7 @@ _OF_OWNER = Statement(
 _FIRSTS = Statement(
     select(summary.c.key, node.c.key)
     .select_from(summary.join(node, node_keys.is_at(node, bindparam("source"), summary.c.thread)))
-    .where(summary.c.tree == bindparam("at"), summary.c.thread > literal_column("0")),
+    .where(summary.c.tree == bindparam("at"), summary.c.thread != literal_column("0")),
     *("source", "at"),
 )
 # Without the check of `trees.find`: data can be deleted without its key.

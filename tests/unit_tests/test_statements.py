@@ -167,6 +167,24 @@ def test_the_documents_of_a_conversation_are_found_by_their_keys_among_many(post
         connection.rollback()
 
 
+@pytest.mark.parametrize(
+    ("name", "step"),
+    [
+        (
+            "long_term.lists.queries._ROWS",
+            "earlier USING COVERING INDEX threadmem_node_message (tree=? AND message=?)",
+        ),
+        (
+            "summaries.queries._FIRSTS",
+            "threadmem_node USING COVERING INDEX threadmem_node_seq (tree=? AND seq=?)",
+        ),
+    ],
+)
+def test_one_node_is_found_without_reading_the_others(name: str, step: str) -> None:
+    with MemorySystem() as system:
+        assert f"SEARCH {step}" in _plan(system, _statements()[f"langchain_threadmem.{name}"])
+
+
 def test_a_put_finds_the_expired_items_of_its_namespace_by_an_index() -> None:
     with MemorySystem() as system:
         steps = _plan(system, _statements()["langchain_threadmem.langgraph.items.queries._EXPIRED_IN"])

@@ -73,7 +73,7 @@ _is_first = ~(
     .where(
         _earlier.c.tree == tree.c.id,
         _earlier.c.message == newest.c.message,
-        _earlier.c.seq < newest.c.seq,
+        _earlier.c.key != newest.c.key,  # With `seq <`, SQLite would read all earlier nodes.
     )
     .correlate(tree, newest)
     .exists()
