@@ -51,7 +51,7 @@ def index_unsaid(conn: Conn) -> None:
     conn.run(Statement(CreateIndex(schema.node_unsaid, if_not_exists=True)))
 
 
-_RENAMED = {  # The new name of `digest` is the old name of the table before it.
+RENAMED = {  # The new name of `digest` is the old name of the table before it.
     "summary": "message_summary",
     "digest": "summary",
     "choice": "placement",
@@ -70,13 +70,13 @@ def index_nodes_and_rename_tables(conn: Conn) -> None:
     if conn.dialect == "sqlite":
         _copy_nodes(conn)
     else:
-        _drop_views(conn, "node", *_RENAMED)
+        _drop_views(conn, "node", *RENAMED)
         conn.script("ALTER TABLE threadmem_node DROP COLUMN named, DROP COLUMN opens")
     conn.script(
         "CREATE UNIQUE INDEX threadmem_node_seq ON threadmem_node (tree, seq)",
         "CREATE INDEX threadmem_node_message ON threadmem_node (tree, message)",
     )
-    for old, new in _RENAMED.items():
+    for old, new in RENAMED.items():
         conn.script(f"ALTER TABLE threadmem_{old} RENAME TO threadmem_{new}")
         for (name,) in [] if conn.dialect == "sqlite" else conn.all(_CONSTRAINTS, f"threadmem_{new}"):
             renamed = name.replace(f"threadmem_{old}_", f"threadmem_{new}_", 1)

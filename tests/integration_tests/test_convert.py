@@ -288,17 +288,13 @@ def test_a_manifest_that_means_nothing_is_refused(source: str, tmp_path: Path, m
     assert "manifest.json" in refused(tmp_path / "copy", tmp_path / "x.db")
 
 
-@pytest.mark.parametrize(
-    ("version", "advice"), [(1, "convert the memory again"), (99, "upgrade the package")]
-)
-def test_a_folder_of_another_version_is_refused(
-    source: str, tmp_path: Path, version: int, advice: str
-) -> None:
+@pytest.mark.parametrize("version", [0, 99])
+def test_a_folder_of_an_unknown_version_is_refused(source: str, tmp_path: Path, version: int) -> None:
     convert(source, tmp_path / "copy", owner="ada")
     path = tmp_path / "copy" / "manifest.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"version": version}))
     said = refused(tmp_path / "copy", tmp_path / "x.db")
-    assert (str(version) in said, advice in said) == (True, True)
+    assert (str(version) in said, "upgrade the package" in said) == (True, True)
 
 
 def test_rows_of_a_folder_name_no_class(source: str, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from sqlalchemy.engine import make_url
 
 from langchain_threadmem import MemorySystem, MessageWindowChatMemory, ThreadMemSaver, ThreadMemStore
+from langchain_threadmem.apps.transfer.convert import convert
 from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.storage import schema
 from langchain_threadmem.storage.migrations import MIGRATIONS
@@ -36,12 +37,18 @@ def version(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
+@pytest.fixture(params=["sqlite", "folder", pytest.param("postgresql", marks=pytest.mark.postgres)])
 def old(request: pytest.FixtureRequest, version: str, tmp_path: Path) -> Iterator[Old]:
     if request.param == "sqlite":
         with zipfile.ZipFile(SCHEMAS / version / "sqlite.zip") as archive:
             archive.extractall(tmp_path)
         yield Old(f"sqlite:///{tmp_path / 'memory.db'}", tmp_path / "vectors")
+        return
+    if request.param == "folder":
+        with zipfile.ZipFile(SCHEMAS / version / "folder.zip") as archive:
+            archive.extractall(tmp_path / "folder")
+        convert(tmp_path / "folder", tmp_path / "memory.db", owner=None)
+        yield Old(f"sqlite:///{tmp_path / 'memory.db'}", None)
         return
     with loaded(request.getfixturevalue("server_url"), version) as url:
         yield Old(url, None)

@@ -128,7 +128,7 @@ def _into_folder(database: Database, target: Path, owner: str | None, progress: 
         draft.mkdir(parents=True)
         manifest = _write(database, draft, owner, progress)
         copied = Contents()
-        for done, _ in enumerate(folder.read(draft, copied), 1):
+        for done, _ in enumerate(folder.read(draft, manifest, copied), 1):
             progress("compare", done, sum(manifest.contents.rows.values()))
         _check_same(manifest.contents, copied, repr(str(target)))
         os.rename(draft, target)
@@ -174,14 +174,18 @@ def _into_database(directory: Path, target: str | Path, owner: str | None, progr
             done += rows
             progress("read", done, total)
 
-        contents = Contents()
-        memory_rows.load(conn, folder.read(directory, contents), on_batch)
+        contents = given = Contents()
+        stored = folder.read(directory, manifest, given)
+        if manifest.version != folder.VERSION:
+            contents = Contents()
+            stored = folder.counted(stored, contents)
+        memory_rows.load(conn, stored, on_batch)
         if manifest.contents.rows:
-            _check_same(manifest.contents, contents, repr(str(directory)))
+            _check_same(manifest.contents, given, repr(str(directory)))
         copied = Contents()
         for blocks, (entry, rows) in enumerate(memory_rows.dump(conn, manifest.owners), 1):
             for row in rows:
-                copied.add(entry, folder.line_of(entry, row))
+                copied.add(tables.name_of(entry), folder.line_of(entry, row))
             progress("compare", blocks, 0)
         _check_same(contents, copied, quoted(target))
         for name in manifest.owners:

