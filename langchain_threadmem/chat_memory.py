@@ -1268,7 +1268,7 @@ class ChatMemory:
         return run(formats.mime_bundle(self._conversation), self._runtime)
 
 
-def _loading(saved: formats.Saved, options: ChatMemoryOptions) -> ChatMemoryOptions:
+def _loading(saved: formats.SavedConversation, options: ChatMemoryOptions) -> ChatMemoryOptions:
     """Options, completed by those that a saved conversation implies."""
     options.setdefault("node_selector", saved.selector)
     if saved.context_depth is not None:

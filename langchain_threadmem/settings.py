@@ -31,7 +31,7 @@ Amount = Annotated[int, Field(strict=True, ge=0)]
 Fraction = Annotated[float, Field(strict=True, ge=0, le=1)]
 Switch = Annotated[bool, Field(strict=True)]
 Similarity = Annotated[float, Field(strict=True, ge=-1, le=1)]
-Range = Annotated[tuple[Similarity | None, Similarity | None], BeforeValidator(_bounds)]
+SimilarityRange = Annotated[tuple[Similarity | None, Similarity | None], BeforeValidator(_bounds)]
 
 
 class MemorySettings(BaseModel):
@@ -94,7 +94,7 @@ class MemorySettings(BaseModel):
     k_limit: Count = 5
     """The maximum number of hits of a query, without their neighbours."""
 
-    search_range: Range = (None, None)
+    search_range: SimilarityRange = (None, None)
     """The lowest and the highest cosine similarity of a hit; `None` for no bound. Without bounds, a query
     ranks by words and meaning, as `recall` does. The default of MemForest is (0.75, None)."""
 

@@ -28,12 +28,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.recall import DATA, ENOUGH, MOST, SETS, Set, message_of, pairs_of, scores, within_room
-from langchain_threadmem.index.documents import Record, document_of
+from langchain_threadmem.index.documents import DocumentRow, document_of
 from langchain_threadmem.index.language import ENGLISH
 from langchain_threadmem.recall import weights as module
 from langchain_threadmem.recall.postings import Postings
 from langchain_threadmem.recall.question import Question, question_of
-from langchain_threadmem.recall.scoring import Parts, parts_of, people_parts, turn_parts
+from langchain_threadmem.recall.scoring import ScoreParts, parts_of, people_parts, turn_parts
 from langchain_threadmem.recall.scoring import scores as score_all
 from langchain_threadmem.recall.weights import ASSISTANT, PEOPLE
 from training.sources import embed
@@ -59,7 +59,7 @@ class Asked:
     units: Sequence[int]
     length: Mapping[int, int]
     evidence: frozenset[int]
-    parts: Parts
+    parts: ScoreParts
     headline: bool
 
 
@@ -84,7 +84,7 @@ def ledger_of(messages: Sequence[dict[str, Any]]) -> Postings:
     for n, row in enumerate(messages):
         message = message_of(row)
         gist = document_of(message, row["text"], 0.0, ENGLISH)
-        ledger.add([Record(n, n + 1, n or None, message.type, True, gist)])
+        ledger.add([DocumentRow(n, n + 1, n or None, message.type, True, gist)])
     return ledger
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     Model: TypeAlias = str | BaseChatModel
 
 
-S = TypeVar("S", bound=BaseModel)
+SchemaT = TypeVar("SchemaT", bound=BaseModel)
 
 
 class UnusableAnswerError(ModelError):
@@ -91,13 +91,13 @@ class _Probe(BaseModel):
 def ask(
     model: Model,
     messages: Sequence[BaseMessage],
-    schema: type[S],
+    schema: type[SchemaT],
     usage: Usage,
     purpose: Purpose,
     conversation: str = "",
     *,
     run_name: str,
-) -> Flow[S]:
+) -> Flow[SchemaT]:
     """The answer of a model to a question.
 
     Args:
@@ -139,7 +139,7 @@ def _tokens(answer: Any) -> Mapping[str, Any] | None:
 _INSTRUCTION = "Answer with one JSON object and nothing else, of this schema: "
 
 
-def _parsed(answer: Any, schema: type[S]) -> S:
+def _parsed(answer: Any, schema: type[SchemaT]) -> SchemaT:
     raw = answer
     if isinstance(answer, dict) and "parsed" in answer:
         raw, answer, problem = answer.get("raw"), answer["parsed"], answer.get("parsing_error")

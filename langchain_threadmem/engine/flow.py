@@ -277,16 +277,16 @@ class HasRuntime(Protocol):
     def _runtime(self) -> Runtime: ...
 
 
-S = TypeVar("S", bound=HasRuntime)
+HasRuntimeT = TypeVar("HasRuntimeT", bound=HasRuntime)
 
 
-def _of_call(target: S, args: tuple[Any, ...], kwargs: dict[str, Any]) -> S:
+def _of_call(target: HasRuntimeT, args: tuple[Any, ...], kwargs: dict[str, Any]) -> HasRuntimeT:
     """The object on which a verb runs: `target`, or the result of its `_for_call`."""
-    choose: Callable[..., S] | None = getattr(target, "_for_call", None)
+    choose: Callable[..., HasRuntimeT] | None = getattr(target, "_for_call", None)
     return target if choose is None else choose(*args, **kwargs)
 
 
-def verb(flow: Callable[Concatenate[S, P], Steps[T]]) -> Callable[Concatenate[S, P], T]:
+def verb(flow: Callable[Concatenate[HasRuntimeT, P], Steps[T]]) -> Callable[Concatenate[HasRuntimeT, P], T]:
     """A method that runs a flow method, with the parameters and the docstring of the flow method.
 
     For type checkers and `inspect.signature` the method returns the result of the flow.
@@ -295,19 +295,21 @@ def verb(flow: Callable[Concatenate[S, P], Steps[T]]) -> Callable[Concatenate[S,
     flow.__annotations__["return"] = flow.__annotations__["return"].partition("[")[2].removesuffix("]")
 
     @wraps(flow)
-    def method(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
+    def method(self: HasRuntimeT, /, *args: P.args, **kwargs: P.kwargs) -> T:
         target = _of_call(self, args, kwargs)
         return run(flow(target, *args, **kwargs), target._runtime)
 
     return method
 
 
-def averb(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], Coroutine[Any, Any, T]]:
+def averb(
+    method: Callable[Concatenate[HasRuntimeT, P], T],
+) -> Callable[Concatenate[HasRuntimeT, P], Coroutine[Any, Any, T]]:
     """The async form of a method that `verb` made, whose name has the prefix `a`."""
-    flow: Callable[Concatenate[S, P], Steps[T]] = method.__wrapped__  # type: ignore[attr-defined]
+    flow: Callable[Concatenate[HasRuntimeT, P], Steps[T]] = method.__wrapped__  # type: ignore[attr-defined]
 
     @wraps(flow)
-    async def amethod(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
+    async def amethod(self: HasRuntimeT, /, *args: P.args, **kwargs: P.kwargs) -> T:
         target = _of_call(self, args, kwargs)
         return await arun(flow(target, *args, **kwargs), target._runtime)
 

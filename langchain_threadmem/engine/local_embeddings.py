@@ -338,7 +338,7 @@ def _sha256(path: Path) -> str:
 
 
 @functools.cache
-def _load(files: ModelFiles, threads: int, process: int) -> _Model:
+def _load(files: ModelFiles, threads: int, process: int) -> _LoadedModel:
     """The loaded model, one for each process, files and number of threads; called under the lock.
 
     A forked child has the model of its parent without the threads of the model, so it loads the model again.
@@ -361,7 +361,7 @@ def _load(files: ModelFiles, threads: int, process: int) -> _Model:
         tokenizer = Tokenizer.from_file(str(files.tokenizer))
         tokenizer.no_padding()
         tokenizer.enable_truncation(MAX_TOKENS)
-        model = _Model(session, tokenizer)
+        model = _LoadedModel(session, tokenizer)
         model.embed(["a test that the files are those of the model"])
     except Exception as error:  # Both libraries raise `Exception`.
         raise EmbeddingError(
@@ -372,7 +372,7 @@ def _load(files: ModelFiles, threads: int, process: int) -> _Model:
 
 
 @dataclass(frozen=True, slots=True)
-class _Model:
+class _LoadedModel:
     """A session and its tokenizer, which threads may share."""
 
     session: Any

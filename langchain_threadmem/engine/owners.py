@@ -43,7 +43,7 @@ namespace of langmem's memories has `langgraph_user_id`.
 _CONTEXT, _CONFIGURABLE = " in its context", " in its configurable"
 
 
-class Named(NamedTuple):
+class NamedOwner(NamedTuple):
     """A value by which a run names a person or another owner.
 
     Attributes:
@@ -120,14 +120,14 @@ class Run(Mapping[str, Any]):
         _check_agree(values)
         return values[0].value if values else None
 
-    def _named(self, field: str) -> Iterator[Named]:
+    def _named(self, field: str) -> Iterator[NamedOwner]:
         for place, holder in ((_CONTEXT, self.context), (_CONFIGURABLE, self.configurable)):
             value = value_in(holder, field)
             if value is not None and value != "":
-                yield Named(field, value, place)
+                yield NamedOwner(field, value, place)
 
     @property
-    def persons(self) -> list[Named]:
+    def persons(self) -> list[NamedOwner]:
         """The persons whom the run names, in its context, its `configurable` and by authentication.
 
         If the Agent Server has authenticated a user, the names that it adds by itself do not count: it copies
@@ -135,7 +135,7 @@ class Run(Mapping[str, Any]):
         run and the display name in an update of a state (langgraph-api 0.16.7, `api/threads.py`).
         """
         identity = _of_user(self._authenticated, "identity")
-        ids = [*([Named(USER, identity)] if identity else ()), *self._named(_USER_ID)]
+        ids = [*([NamedOwner(USER, identity)] if identity else ()), *self._named(_USER_ID)]
         named = [each for field in PERSON_FIELDS for each in self._named(field)]
         if ids:
             added = {_HEADER} if _user_of_request() is None else {_HEADER, "user_id"}
@@ -188,7 +188,7 @@ class ContextField:
     def __call__(self, run: Run) -> Any:
         value = run.field(self.name)
         if value is not None and self.name in (*PERSON_FIELDS, USER, _USER_ID):
-            _check_agree([Named(self.name, value), *run.persons])
+            _check_agree([NamedOwner(self.name, value), *run.persons])
         return value
 
     def __repr__(self) -> str:
@@ -272,7 +272,7 @@ def check_person(run: Run, owner: str) -> None:
             )
 
 
-def _check_agree(values: list[Named]) -> None:
+def _check_agree(values: list[NamedOwner]) -> None:
     """Refuse a run that names two owners.
 
     Raises:

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 
 C = TypeVar("C", bound="Component | SharedComponent")
-P = TypeVar("P", bound="_Lifecycle")
-S = TypeVar("S", bound="SharedComponent")
+LifecycleT = TypeVar("LifecycleT", bound="_Lifecycle")
+SharedT = TypeVar("SharedT", bound="SharedComponent")
 CACHED_TREES = 256
 CACHED_OWNERS = 256
 """The number of owners whose state stays in memory without a reference of a caller."""
@@ -194,7 +194,7 @@ class Resources(forking.Forkable):
             self._recent.put(owner, runtime)
             return runtime
 
-    def get(self, kind: type[S]) -> S:
+    def get(self, kind: type[SharedT]) -> SharedT:
         """The component of a kind, made at the first call."""
         with self._lock:
             component = self._components.get(kind)
@@ -469,7 +469,7 @@ class Runtime(forking.Forkable):
             component.close()
 
 
-def _kept_by_child(components: Mapping[type[P], P]) -> dict[type[P], P]:
+def _kept_by_child(components: Mapping[type[LifecycleT], LifecycleT]) -> dict[type[LifecycleT], LifecycleT]:
     return {kind: component for kind, component in components.items() if component.prepare_for_child()}
 
 

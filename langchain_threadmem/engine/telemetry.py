@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from opentelemetry.metrics import Histogram, MeterProvider
     from opentelemetry.trace import Tracer, TracerProvider
 
-Value = str | int | float | bool | Callable[[], str]
+AttributeValue = str | int | float | bool | Callable[[], str]
 """The value of an attribute; message content is a function, which is called only if content is captured."""
-Attributes = Mapping[str, Value]
+Attributes = Mapping[str, AttributeValue]
 CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 CONVERSATION, ERROR, OPERATION = "gen_ai.conversation.id", "error.type", "gen_ai.operation.name"
 QUERY, RECORDS, COUNT = "gen_ai.memory.query.text", "gen_ai.memory.records", "gen_ai.memory.record.count"

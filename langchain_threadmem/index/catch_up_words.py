@@ -68,7 +68,7 @@ def _add_words(conn: Conn, runtime: Runtime, chosen: Sequence[int]) -> bool:
     if not rows:
         return False
     document_queries.put(conn, [(key, document) for _, key, document in documents])
-    entries: dict[int, list[lexicon.Entry]] = {tree: [] for tree, _ in rows}
+    entries: dict[int, list[lexicon.NodeWords]] = {tree: [] for tree, _ in rows}
     words: Counter[int] = Counter()
     for tree, key, document in documents:
         entry = document_queries.entry_of(key, document.terms, document.speaker)

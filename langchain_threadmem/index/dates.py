@@ -14,14 +14,14 @@ DAY = 86_400.0
 _RELATIVE = re.compile(r"\b(?:yesterday|today|(?:this|last) (?:week|month))\b")
 
 
-class Span(NamedTuple):
+class Period(NamedTuple):
     """A period, from `start` to before `end`, in seconds since 1970."""
 
     start: float
     end: float
 
 
-def span_of(question: str, months: Mapping[str, int], newest: float, now: float) -> Span | None:
+def span_of(question: str, months: Mapping[str, int], newest: float, now: float) -> Period | None:
     """The period that a question names, if any.
 
     Args:
@@ -56,10 +56,10 @@ def span_of(question: str, months: Mapping[str, int], newest: float, now: float)
             after = first + timedelta(days=1)
     except ValueError:
         return None  # The month does not have this day, or the year cannot be represented.
-    return Span(_seconds(first), _seconds(after))
+    return Period(_seconds(first), _seconds(after))
 
 
-def _relative(question: str, now: float) -> Span | None:
+def _relative(question: str, now: float) -> Period | None:
     match = _RELATIVE.search(question)
     if match is None:
         return None
@@ -76,7 +76,7 @@ def _relative(question: str, now: float) -> Span | None:
         "this month": (month, today + day),
         "last month": (before, month),
     }[match[0]]
-    return Span(_seconds(first), _seconds(after))
+    return Period(_seconds(first), _seconds(after))
 
 
 def _seconds(day: date) -> float:

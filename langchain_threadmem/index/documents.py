@@ -141,7 +141,7 @@ def document_of_unit(unit: MemoryUnit, language: Language) -> Document:
     return document_of(unit.to_message(), unit.content, unit.creation_time.timestamp(), language)
 
 
-class Record(NamedTuple):
+class DocumentRow(NamedTuple):
     """A message as a row of `recall.postings.Postings`."""
 
     key: int

@@ -153,7 +153,7 @@ class LatestVectorsOfTrees(TreeCache[LatestVectors]):
 
 
 @dataclass
-class _Block:
+class _ReadVectors:
     """Vectors that were read, and the watermark."""
 
     vectors: Vectors
@@ -244,9 +244,9 @@ def _read_older(tree: int, latest: LatestVectors) -> Flow[None]:
     vectors, model = latest.vectors, latest.model
     before = int(vectors.seqs[0]) if len(vectors.seqs) else nodes.EVERYTHING
 
-    def read(conn: Conn) -> _Block:
+    def read(conn: Conn) -> _ReadVectors:
         mark = watermarks.get(conn, tree, watermarks.embeddings_of(model)).watermark.seq
-        return _Block(stored.before(conn, tree, model, before, READ_AT_ONCE), mark)
+        return _ReadVectors(stored.before(conn, tree, model, before, READ_AT_ONCE), mark)
 
     block = yield from Sql(read)
     latest.add(block.vectors)
@@ -257,9 +257,9 @@ def _read_older(tree: int, latest: LatestVectors) -> Flow[None]:
 def _read_news(tree: int, latest: LatestVectors) -> Flow[None]:
     model = latest.model
 
-    def read(conn: Conn) -> _Block:
+    def read(conn: Conn) -> _ReadVectors:
         mark = watermarks.get(conn, tree, watermarks.embeddings_of(model)).watermark.seq
-        return _Block(stored.since(conn, tree, model, latest.last), mark)
+        return _ReadVectors(stored.since(conn, tree, model, latest.last), mark)
 
     block = yield from Sql(read)
     latest.add(block.vectors)

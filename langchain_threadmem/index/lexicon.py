@@ -33,7 +33,7 @@ MOST_BYTES = 500_000
 NO_KEYS: Keys = np.empty(0, np.int64)
 
 
-class Scope(NamedTuple):
+class LexiconScope(NamedTuple):
     """The scope of a search: one tree, or all trees of an owner."""
 
     owner: str
@@ -45,7 +45,7 @@ class Scope(NamedTuple):
         return owner_word(self.owner) if self.tree is None else tree_word(self.tree)
 
 
-class Entry(NamedTuple):
+class NodeWords(NamedTuple):
     """The words of one node."""
 
     key: int
@@ -103,12 +103,12 @@ def name_word(word: str) -> str:
     return f"§n{word}"
 
 
-def add(conn: Conn, owner: str, entries: Mapping[int, Iterable[Entry]]) -> None:
+def add(conn: Conn, owner: str, entries: Mapping[int, Iterable[NodeWords]]) -> None:
     """Add nodes of trees to the index."""
     conn.many(_ADD, [row for tree_id, added in entries.items() for row in _rows(tree_id, owner, added)])
 
 
-def remove(conn: Conn, tree_id: int, owner: str, entries: Iterable[Entry]) -> None:
+def remove(conn: Conn, tree_id: int, owner: str, entries: Iterable[NodeWords]) -> None:
     """Remove nodes from the index; the entries must equal the added entries."""
     conn.many(_REMOVE, _rows(tree_id, owner, entries))
 
@@ -126,7 +126,7 @@ def compact(conn: Conn) -> None:
         conn.run(_COMPACT)
 
 
-def holding(conn: Conn, words: Sequence[str], scope: Scope, most: int = MOST_PER_WORD) -> list[Keys]:
+def holding(conn: Conn, words: Sequence[str], scope: LexiconScope, most: int = MOST_PER_WORD) -> list[Keys]:
     """For each word, the keys of the newest nodes that contain it, the newest first.
 
     Args:
@@ -147,7 +147,7 @@ def holding(conn: Conn, words: Sequence[str], scope: Scope, most: int = MOST_PER
     ]
 
 
-def holding_any(conn: Conn, words: Sequence[str], scope: Scope, most: int = MOST_PER_WORD) -> Keys:
+def holding_any(conn: Conn, words: Sequence[str], scope: LexiconScope, most: int = MOST_PER_WORD) -> Keys:
     """The keys of the newest nodes of a scope that contain any of the words, the newest first."""
     if conn.dialect == "postgresql":
         return _newest(conn, f"'{scope.word}' & ({' | '.join(map(repr, words))})", most)
@@ -155,7 +155,7 @@ def holding_any(conn: Conn, words: Sequence[str], scope: Scope, most: int = MOST
     return _newest(conn, f'"{scope.word}" AND ({quoted})', most)
 
 
-def names_among(conn: Conn, words: Iterable[str], scope: Scope) -> set[str]:
+def names_among(conn: Conn, words: Iterable[str], scope: LexiconScope) -> set[str]:
     """The words that are names of speakers in a scope."""
     marked = {word: name_word(word[:LONGEST_WORD]) for word in words}
     if conn.dialect == "postgresql":
@@ -175,7 +175,7 @@ def _newest(conn: Conn, query: str, most: int) -> Keys:
     return np.sort(np.fromstring(listed, np.int64, sep=","))[::-1] if listed else NO_KEYS
 
 
-def _within(conn: Conn, lists: Sequence[Keys], scope: Scope) -> list[Keys]:
+def _within(conn: Conn, lists: Sequence[Keys], scope: LexiconScope) -> list[Keys]:
     """The keys that are in a scope, by their segments: a segment belongs to one tree."""
     # Keys are sorted, so if the first and the last key are of one segment, all keys are.
     ends = {int(keys[at]) >> POSITION_BITS for keys in lists if len(keys) for at in (0, -1)}
@@ -196,7 +196,7 @@ def _within(conn: Conn, lists: Sequence[Keys], scope: Scope) -> list[Keys]:
     return [keys[np.isin(segments_of, inside)] for keys, segments_of in zip(lists, segments, strict=True)]
 
 
-def _rows(tree_id: int, owner: str, entries: Iterable[Entry]) -> list[tuple[int, str]]:
+def _rows(tree_id: int, owner: str, entries: Iterable[NodeWords]) -> list[tuple[int, str]]:
     scope = f"{tree_word(tree_id)} {owner_word(owner)}"
     return [(entry.key, f"{scope} {' '.join(_entered(entry.words))}") for entry in entries]
 

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 from sqlalchemy import BigInteger, BindParameter, bindparam, delete, or_, select
 
 from langchain_threadmem.index import lexicon
-from langchain_threadmem.index.documents import Document, Record, unpack
+from langchain_threadmem.index.documents import Document, DocumentRow, unpack
 from langchain_threadmem.index.language import split
-from langchain_threadmem.index.lexicon import Entry, name_word
+from langchain_threadmem.index.lexicon import NodeWords, name_word
 from langchain_threadmem.index.units.queries import OWNED
 from langchain_threadmem.storage import node_keys
 from langchain_threadmem.storage.schema import SUMMARIES, State, document, node, segment, tree, unit
@@ -69,7 +69,7 @@ def put(conn: Conn, documents: Iterable[tuple[int, Document]]) -> None:
     conn.many(_PUT, [(key, *document) for key, document in documents])
 
 
-def since(conn: Conn, tree_id: int, seq: int) -> list[Record]:
+def since(conn: Conn, tree_id: int, seq: int) -> list[DocumentRow]:
     """The documents of a tree's nodes with numbers above `seq`, in order."""
     return [_record(row) for row in conn.all(_SINCE, tree_id, seq)]
 
@@ -77,7 +77,7 @@ def since(conn: Conn, tree_id: int, seq: int) -> list[Record]:
 class OwnedRecord(NamedTuple):
     """A record, its tree, and whether it is the record of a summary."""
 
-    record: Record
+    record: DocumentRow
     tree: int
     is_summary: bool
 
@@ -93,7 +93,9 @@ def with_documents(conn: Conn, owner: str, documents: Mapping[int, Document]) ->
     rows = conn.all(_STATES, json.dumps(list(documents)), owner) if documents else []
     return [
         OwnedRecord(
-            Record(key, seq, parent, role, state == State.LIVE, documents[key]), tree_id, scope == SUMMARIES
+            DocumentRow(key, seq, parent, role, state == State.LIVE, documents[key]),
+            tree_id,
+            scope == SUMMARIES,
         )
         for key, seq, parent, role, state, tree_id, scope in rows
     ]
@@ -104,13 +106,13 @@ def dead(conn: Conn, tree_id: int) -> list[int]:
     return [row[0] for row in conn.all(_DEAD, tree_id)]
 
 
-def entry_of(key: int, terms: str, speaker: str) -> Entry:
+def entry_of(key: int, terms: str, speaker: str) -> NodeWords:
     """The entry of a message in the lexicon; without terms it has no words."""
     words = terms.split()
-    return Entry(key, [*words, *map(name_word, split(speaker))] if words else [])
+    return NodeWords(key, [*words, *map(name_word, split(speaker))] if words else [])
 
 
-def take(conn: Conn, keys: Sequence[int]) -> list[tuple[Entry, int]]:
+def take(conn: Conn, keys: Sequence[int]) -> list[tuple[NodeWords, int]]:
     """Delete the documents of nodes, and return their entries in the lexicon and their lengths."""
     keys_json = json.dumps(keys)
     lengths = [
@@ -121,9 +123,9 @@ def take(conn: Conn, keys: Sequence[int]) -> list[tuple[Entry, int]]:
     return [(entry, length) for entry, length in lengths if entry.words]
 
 
-def _record(row: tuple[Any, ...]) -> Record:
+def _record(row: tuple[Any, ...]) -> DocumentRow:
     key, seq, parent, role, state, terms, traits, speaker, time = row[:9]
-    return Record(key, seq, parent, role, state == State.LIVE, Document(terms, traits, speaker, time))
+    return DocumentRow(key, seq, parent, role, state == State.LIVE, Document(terms, traits, speaker, time))
 
 
 def forget_words(conn: Conn, tree_id: int, owner: str) -> None:

@@ -12,13 +12,13 @@ from langchain_threadmem.index import queries as document_queries
 from langchain_threadmem.index import vectors as embeddings
 from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.index.units import memory
-from langchain_threadmem.index.units.memory import Place
+from langchain_threadmem.index.units.memory import UnitPlace
 from langchain_threadmem.index.watermarks import Watermark
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import trees
 
 
-def take_out(conn: Conn, owner: str, tree: int, places: Sequence[Place]) -> None:
+def take_out(conn: Conn, owner: str, tree: int, places: Sequence[UnitPlace]) -> None:
     """Remove nodes of a tree from the lexicon and from the stored vectors.
 
     After the transaction, call `drop` to remove the nodes from caches and from the vector index.
@@ -72,7 +72,7 @@ def take_out_removed(conn: Conn, owner: str, keys: Collection[int]) -> Removed:
     """
     if not keys:
         return Removed({}, indexed=False)
-    by_tree: dict[int, list[Place]] = {}
+    by_tree: dict[int, list[UnitPlace]] = {}
     for place in memory.places(conn, list(keys)):
         by_tree.setdefault(place.tree, []).append(place)
     indexed = any(watermarks.indexed(conn, tree) for tree in by_tree)

@@ -67,10 +67,10 @@ _AFTER_MARKS = Statement(
         .where(
             within(tree.c.id, "trees"),
             embedding.c.model == bindparam("model"),
-            node.c.seq <= node_keys.marked(tree.c.id, bindparam("made")),
+            node.c.seq <= node_keys.watermark_of(tree.c.id, bindparam("made")),
         ),
         tree.c.id,
-        node_keys.marked(tree.c.id, bindparam("name")),
+        node_keys.watermark_of(tree.c.id, bindparam("name")),
     )
     .order_by(None)
     .order_by(tree.c.id, node.c.seq),

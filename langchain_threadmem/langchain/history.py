@@ -33,7 +33,7 @@ from langchain_threadmem.messages.prompt import from_human
 from langchain_threadmem.selection.run_selector import ThreadedConversation
 from langchain_threadmem.tree import read
 from langchain_threadmem.tree.append import TIP
-from langchain_threadmem.tree.read import ActiveThread
+from langchain_threadmem.tree.read import ThreadSnapshot
 
 
 class ThreadMemChatMessageHistory(BaseChatMessageHistory):
@@ -74,7 +74,7 @@ class ThreadMemChatMessageHistory(BaseChatMessageHistory):
         self._owner = checked_owner(owner)
         self._options = options
         self._memory: ChatMemory | None = None
-        self._shown: ActiveThread | None = None
+        self._shown: ThreadSnapshot | None = None
         check_options(**options)
 
     @property

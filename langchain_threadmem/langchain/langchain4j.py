@@ -34,7 +34,7 @@ from langchain_threadmem.messages.windows import (
     TokenWindow,
 )
 
-Memory = TypeVar("Memory")
+MemoryT = TypeVar("MemoryT")
 
 
 class ChatMemoryStore:
@@ -334,7 +334,7 @@ class TokenWindowChatMemory(WindowChatMemory):
         super().__init__(window, id, store)
 
 
-class ChatMemoryProvider(Generic[Memory]):
+class ChatMemoryProvider(Generic[MemoryT]):
     """Memories by id, each created at the first call.
 
     Args:
@@ -346,12 +346,12 @@ class ChatMemoryProvider(Generic[Memory]):
         True
     """
 
-    def __init__(self, create: Callable[[Hashable], Memory]) -> None:
+    def __init__(self, create: Callable[[Hashable], MemoryT]) -> None:
         self._create = create
-        self._memories: dict[Hashable, Memory] = {}
+        self._memories: dict[Hashable, MemoryT] = {}
         self._lock = forking.rlock()
 
-    def get(self, memory_id: Hashable = "default") -> Memory:
+    def get(self, memory_id: Hashable = "default") -> MemoryT:
         """The memory of an id.
 
         Raises:
@@ -365,7 +365,7 @@ class ChatMemoryProvider(Generic[Memory]):
 
     __call__ = get
 
-    def evict(self, memory_id: Hashable) -> Memory | None:
+    def evict(self, memory_id: Hashable) -> MemoryT | None:
         """Remove and return the memory of an id; its store is not changed."""
         with self._lock:
             return self._memories.pop(_checked(memory_id), None)

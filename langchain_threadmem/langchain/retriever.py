@@ -13,7 +13,12 @@ from pydantic import ConfigDict, Field, model_validator
 
 from langchain_threadmem.chat_memory import ChatMemory
 from langchain_threadmem.engine.owners import OwnerOfRun
-from langchain_threadmem.langgraph._conversations import Scope, check_memory, memory_of_run, searched
+from langchain_threadmem.langgraph._conversations import (
+    ConversationScope,
+    check_memory,
+    memory_of_run,
+    searched,
+)
 from langchain_threadmem.langgraph._system import shared_system
 from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.codec import text_of
@@ -26,7 +31,7 @@ class RetrieverOptions(TypedDict, total=False):
     """Fields of `ThreadMemRetriever` that are options of `from_conn_string`."""
 
     conversation_id: str | None
-    scope: Scope | None
+    scope: ConversationScope | None
     k: int
     context_depth: int
     rank: int | tuple[int, ...] | None
@@ -55,7 +60,7 @@ class ThreadMemRetriever(BaseRetriever):
     """A conversation, or a system."""
     conversation_id: str | None = None
     """A conversation of the system; by default all conversations of the owner are searched."""
-    scope: Scope | None = None
+    scope: ConversationScope | None = None
     """One "conversation" or all of the "owner"; by default one if `memory` and `conversation_id` name it."""
     k: int = Field(default=4, ge=0)
     """Maximum number of documents; `invoke(query, k=...)` for another number in one call."""

@@ -25,7 +25,12 @@ from langchain_threadmem.common.inputs import is_whole
 from langchain_threadmem.engine.flow import Flow, Sql, arun, run
 from langchain_threadmem.engine.owners import OwnerOfRun
 from langchain_threadmem.errors import InputError, NotFoundError, SessionNotFoundError
-from langchain_threadmem.langgraph._conversations import Scope, check_memory, memory_of_run, searched
+from langchain_threadmem.langgraph._conversations import (
+    ConversationScope,
+    check_memory,
+    memory_of_run,
+    searched,
+)
 from langchain_threadmem.langgraph._prompts import known_in, messages_in
 from langchain_threadmem.langgraph._run_config import checked_owner
 from langchain_threadmem.langgraph._system import check_system
@@ -49,13 +54,13 @@ from langchain_threadmem.tree.navigate import MessageRef
 from langchain_threadmem.tree.node import ConversationNode
 
 Memory = ChatMemory | MemorySystem
-Call = ToolRuntime[Any, Any] | None
+CallRuntime = ToolRuntime[Any, Any] | None
 """The call of a tool by a graph; `None` outside of a graph."""
 
-_Message = Annotated[
+_MessageArgument = Annotated[
     int | str, Field(description="The number of the message's node, as shown in memory, or the message's id.")
 ]
-_Conversation = Annotated[
+_ConversationArgument = Annotated[
     str | None, Field(description="The conversation of the message, as shown in memory.", default=None)
 ]
 
@@ -81,8 +86,8 @@ class _Listed(BaseModel):
 
 
 class _Named(BaseModel):
-    message: _Message
-    conversation: _Conversation = None
+    message: _MessageArgument
+    conversation: _ConversationArgument = None
 
 
 class _Fact(BaseModel):
@@ -101,7 +106,7 @@ def recall_tool(
     memory: ChatMemory | MemorySystem,
     *,
     conversation_id: str | None = None,
-    scope: Scope | None = None,
+    scope: ConversationScope | None = None,
     k: int = 4,
     owner: OwnerOfRun | None = None,
     name: str = "recall",
@@ -136,7 +141,7 @@ def recall_tool(
     """
     check_memory(memory, conversation_id, scope, owner)
 
-    def find(memory: Memory, call: Call, query: str) -> Flow[str]:
+    def find(memory: Memory, call: CallRuntime, query: str) -> Flow[str]:
         conversation, chosen_scope = searched(memory, conversation_id, scope)
         options = RecallOptions(k, scope=chosen_scope)
         if call is None:
@@ -184,7 +189,7 @@ def list_threads_tool(
 
     def show(
         memory: Memory,
-        call: Call,
+        call: CallRuntime,
         conversation: str | None = None,
         query: str | None = None,
         cursor: str | None = None,
@@ -241,7 +246,9 @@ def read_thread_tool(
             f"max_tokens={max_tokens!r} is not a number of tokens; pass an integer of at least 1"
         )
 
-    def read(memory: Memory, call: Call, message: MessageRef, conversation: str | None = None) -> Flow[str]:
+    def read(
+        memory: Memory, call: CallRuntime, message: MessageRef, conversation: str | None = None
+    ) -> Flow[str]:
         chosen = yield from _existing(memory, conversation_id, conversation)
         node = yield from navigate.message(chosen._conversation, _reference(message))
         thread = yield from navigate.thread_of(chosen._conversation, node.id)
@@ -293,7 +300,11 @@ def remember_tool(
     checked_owner(owner)
 
     def save(
-        memory: Memory, call: Call, fact: str, replaces: MessageRef | None = None, source: str | None = None
+        memory: Memory,
+        call: CallRuntime,
+        fact: str,
+        replaces: MessageRef | None = None,
+        source: str | None = None,
     ) -> Flow[str]:
         assert isinstance(memory, MemorySystem)
         facts = memory.conversation(conversation_id)._conversation
@@ -355,7 +366,7 @@ def forget_tool(
     """
     check_memory(memory, conversation_id, None, owner)
 
-    def drop(memory: Memory, call: Call, message: MessageRef, conversation: str | None) -> Flow[str]:
+    def drop(memory: Memory, call: CallRuntime, message: MessageRef, conversation: str | None) -> Flow[str]:
         chosen = yield from _existing(memory, conversation_id, conversation)
         node = yield from navigate.message(chosen._conversation, _reference(message))
         if call is not None and node.message.id in [own.id for own in messages_in(call.state)]:
@@ -371,7 +382,9 @@ def forget_tool(
         yield from forget.forget_message(chosen._conversation, node.id, purge=purge)
         return "Forgotten."
 
-    def start(memory: Memory, call: Call, message: MessageRef, conversation: str | None = None) -> Flow[str]:
+    def start(
+        memory: Memory, call: CallRuntime, message: MessageRef, conversation: str | None = None
+    ) -> Flow[str]:
         if confirm and _SCRATCHPAD not in ensure_config().get("configurable", {}):
             raise InputError(
                 f"the tool {name!r} asks a human, which needs the run of a graph with a checkpointer; pass "
@@ -500,7 +513,7 @@ def _excerpt(thread: Sequence[ConversationNode], node: ConversationNode, convers
     return "\n".join(lines)
 
 
-def _fact(fact: str, replaces: MessageRef | None, source: str | None, call: Call) -> AIMessage:
+def _fact(fact: str, replaces: MessageRef | None, source: str | None, call: CallRuntime) -> AIMessage:
     """A fact as a message, with the same id if a graph repeats the call of the tool after an interrupt."""
     if not fact.strip():
         raise InputError("the fact is empty; pass a sentence that is clear by itself")

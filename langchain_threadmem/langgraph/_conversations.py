@@ -22,7 +22,7 @@ from langchain_threadmem.messages.ids import name_of
 from langchain_threadmem.selection.run_selector import ThreadedConversation
 from langchain_threadmem.selection.selectors import AnySelector
 
-Scope = Literal["conversation", "owner"]
+ConversationScope = Literal["conversation", "owner"]
 """The scope of a search: one conversation, or all conversations of an owner."""
 
 _ANY = "*"
@@ -99,7 +99,7 @@ def memory_of_run(
 def check_memory(
     memory: ChatMemory | MemorySystem,
     conversation_id: str | None,
-    scope: Scope | None,
+    scope: ConversationScope | None,
     owner: OwnerOfRun | None,
 ) -> None:
     """Refuse arguments that do not name a conversation or an owner.
@@ -126,8 +126,8 @@ def check_memory(
 
 
 def searched(
-    memory: ChatMemory | MemorySystem, conversation_id: str | None, scope: Scope | None
-) -> tuple[ChatMemory, Scope]:
+    memory: ChatMemory | MemorySystem, conversation_id: str | None, scope: ConversationScope | None
+) -> tuple[ChatMemory, ConversationScope]:
     """The conversation whose `recall` is called, and the scope."""
     if isinstance(memory, ChatMemory):
         return memory, scope or "conversation"

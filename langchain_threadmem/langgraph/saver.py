@@ -36,7 +36,7 @@ from langchain_threadmem.errors import InputError, OwnerRequiredError
 from langchain_threadmem.langgraph._run_config import REPLACED, thread_name
 from langchain_threadmem.langgraph._system import SystemIntegration, owners_found
 from langchain_threadmem.langgraph.checkpoints import find, load, maintenance, save
-from langchain_threadmem.langgraph.checkpoints.load import Snapshot
+from langchain_threadmem.langgraph.checkpoints.load import LoadedCheckpoint
 from langchain_threadmem.langgraph.checkpoints.queries import Address, owners_of_run
 from langchain_threadmem.langgraph.checkpoints.save import Archive
 from langchain_threadmem.langgraph.checkpoints.scopes import CONVERSATION_CHANNEL
@@ -566,7 +566,7 @@ def _config(thread: Any, ns: str, checkpoint: str, given: RunnableConfig | None)
     return {"configurable": {"thread_id": thread, "checkpoint_ns": ns, "checkpoint_id": checkpoint, **own}}
 
 
-def _tuple(snapshot: Snapshot, given: RunnableConfig | None) -> CheckpointTuple:
+def _tuple(snapshot: LoadedCheckpoint, given: RunnableConfig | None) -> CheckpointTuple:
     thread = snapshot.conversation if given is None else _given_thread(given)
     return CheckpointTuple(
         _config(thread, snapshot.ns, snapshot.checkpoint["id"], given),

@@ -16,7 +16,7 @@ from langchain_threadmem.index.units.queries import read_units
 from langchain_threadmem.index.units.unit import MemoryUnit
 from langchain_threadmem.long_term.external import ExternalCollection
 
-Place = tuple[str | None, str | None, int, str]
+UnitIdentity = tuple[str | None, str | None, int, str]
 """The identity of a unit: its collection, group, rank and id."""
 
 
@@ -107,7 +107,7 @@ def chains_of(runtime: Runtime, hits: Sequence[UnitHit]) -> Flow[list[list[Memor
     return complete
 
 
-def _place(name: str | None, unit: MemoryUnit) -> Place:
+def _place(name: str | None, unit: MemoryUnit) -> UnitIdentity:
     return name, unit.group_id, unit.rank, unit.id
 
 

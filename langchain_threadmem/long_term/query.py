@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from langchain_threadmem.common.arrays import Vector
-from langchain_threadmem.common.filters.conditions import Condition, FieldFilter, Kind, parse
+from langchain_threadmem.common.filters.conditions import Condition, FieldFilter, FieldType, parse
 from langchain_threadmem.common.inputs import is_number, is_whole
 from langchain_threadmem.engine import telemetry
 from langchain_threadmem.engine.flow import Flow, Sql
@@ -32,42 +32,42 @@ from langchain_threadmem.long_term.sessions import LATEST, resume, switch
 from langchain_threadmem.long_term.short_term import ShortTermMemory
 from langchain_threadmem.long_term.sources import (
     ExternalSource,
-    Query,
     ShortTermSource,
+    SourceQuery,
     Sources,
     long_term_source,
     said_by,
 )
-from langchain_threadmem.recall.search import ANY, Range, search
+from langchain_threadmem.recall.search import ANY, CosineRange, search
 from langchain_threadmem.recall.versions import sought_in
 from langchain_threadmem.settings import MemorySettings
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import trees
 
 FIELDS = {
-    "id": Kind.TEXT,
-    "content": Kind.TEXT,
-    "source": Kind.TEXT,
-    "title": Kind.TEXT,
-    "creation_time": Kind.TIME,
-    "end_time": Kind.TIME,
-    "rank": Kind.NUMBER,
-    "group_id": Kind.TEXT,
-    "parent_id": Kind.TEXT,
-    "pre_id": Kind.TEXT,
-    "next_id": Kind.TEXT,
-    "visit_count": Kind.NUMBER,
-    "last_visit": Kind.NUMBER,
-    "never_delete": Kind.FLAG,
-    "stale": Kind.FLAG,
-    "node_id": Kind.NUMBER,
-    "metadata": Kind.MAP,
+    "id": FieldType.TEXT,
+    "content": FieldType.TEXT,
+    "source": FieldType.TEXT,
+    "title": FieldType.TEXT,
+    "creation_time": FieldType.TIME,
+    "end_time": FieldType.TIME,
+    "rank": FieldType.NUMBER,
+    "group_id": FieldType.TEXT,
+    "parent_id": FieldType.TEXT,
+    "pre_id": FieldType.TEXT,
+    "next_id": FieldType.TEXT,
+    "visit_count": FieldType.NUMBER,
+    "last_visit": FieldType.NUMBER,
+    "never_delete": FieldType.FLAG,
+    "stale": FieldType.FLAG,
+    "node_id": FieldType.NUMBER,
+    "metadata": FieldType.MAP,
 }
 """The fields of `filters`, which are the fields of `MemoryUnit`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class CheckedQuery:
     """A query with its checked options.
 
     Attributes:
@@ -90,7 +90,7 @@ class Question:
     vector: NDArray[np.float32] | None
     condition: Condition | None
     k: int
-    within: Range
+    within: CosineRange
     context: bool
     keep: bool
     external_first: bool
@@ -107,7 +107,7 @@ class QueryOptions(TypedDict, total=False):
     query_vector: Sequence[float] | NDArray[np.floating] | None
     filters: FieldFilter | None
     k_limit: int | None
-    search_range: Range | None
+    search_range: CosineRange | None
     recall_context: bool | None
     add_ltm_to_stm: bool | None
     query_external_first: bool | None
@@ -118,7 +118,9 @@ class QueryOptions(TypedDict, total=False):
     compat_k: bool
 
 
-def question(runtime: Runtime, settings: MemorySettings, text: str | None, options: QueryOptions) -> Question:
+def question(
+    runtime: Runtime, settings: MemorySettings, text: str | None, options: QueryOptions
+) -> CheckedQuery:
     """Check the arguments of a query, and add the defaults of the settings.
 
     Raises:
@@ -165,7 +167,7 @@ def question(runtime: Runtime, settings: MemorySettings, text: str | None, optio
             "or MemorySystem(embeddings=...)"
         )
     context = values.get("recall_context", settings.recall_context)
-    return Question(
+    return CheckedQuery(
         text=text,
         vector=None if query_vector is None else _unit_vector(query_vector),
         condition=parse(values.get("filters"), FIELDS),
@@ -197,7 +199,7 @@ def _is_number(value: object) -> bool:
     return is_number(value) and value == value
 
 
-def _range(value: object) -> Range:
+def _range(value: object) -> CosineRange:
     ends = tuple(value) if isinstance(value, list | tuple) else ()
     numbers = [end for end in ends if _is_number(end)]
     if len(ends) != 2 or len(numbers) + ends.count(None) != 2 or numbers != sorted(numbers):
@@ -212,7 +214,7 @@ def _range(value: object) -> Range:
     lambda runtime, question: {telemetry.QUERY: lambda: question.text or ""},
     lambda chains: {telemetry.COUNT: sum(map(len, chains))},
 )
-def query(runtime: Runtime, question: Question) -> Flow[list[list[MemoryUnit]]]:
+def query(runtime: Runtime, question: CheckedQuery) -> Flow[list[list[MemoryUnit]]]:
     """The units that match a question, as chains, the best first; of equal texts one is a hit."""
     if not question.k:
         return []
@@ -253,7 +255,7 @@ def _others(hits: Sequence[UnitHit], shown: Sequence[UnitHit]) -> list[UnitHit]:
     return [hit for hit in hits if said_by(hit.unit).wording not in wordings]
 
 
-def _memory_hits(runtime: Runtime, question: Question, vector: Vector | None) -> Flow[list[UnitHit]]:
+def _memory_hits(runtime: Runtime, question: CheckedQuery, vector: Vector | None) -> Flow[list[UnitHit]]:
     """Hits in short-term memory, then in long-term memory.
 
     If both are searched, hits in short-term memory need a cosine of at least `threshold`. Scores by words
@@ -266,7 +268,7 @@ def _memory_hits(runtime: Runtime, question: Question, vector: Vector | None) ->
         if question.long:
             low = max(question.threshold, -1.0 if low is None else low)
         source = ShortTermSource(
-            runtime, short, Query(question.text, vector, question.condition, (low, high))
+            runtime, short, SourceQuery(question.text, vector, question.condition, (low, high))
         )
         names = {collection.name: collection for collection in runtime.get(Sources).external}
         for hit, unit in (yield from search(source, question.k, question.condition)):
@@ -275,7 +277,9 @@ def _memory_hits(runtime: Runtime, question: Question, vector: Vector | None) ->
     if question.long and len(hits) < question.k:
         text = question.text if question.vector is None else None
         within = ANY if vector is None else question.within
-        long_term = yield from long_term_source(runtime, Query(text, vector, question.condition, within))
+        long_term = yield from long_term_source(
+            runtime, SourceQuery(text, vector, question.condition, within)
+        )
         excluded = {hit.key for hit in hits if isinstance(hit.key, int)}
         missing = question.k - len(hits)
         shown = {said_by(hit.unit).wording for hit in hits}
@@ -292,12 +296,14 @@ def _memory_hits(runtime: Runtime, question: Question, vector: Vector | None) ->
     return hits
 
 
-def _external_hits(runtime: Runtime, question: Question, vector: Vector | None) -> Flow[list[UnitHit]]:
+def _external_hits(runtime: Runtime, question: CheckedQuery, vector: Vector | None) -> Flow[list[UnitHit]]:
     """Hits in external collections."""
     hits: list[tuple[float, UnitHit]] = []
     within = ANY if vector is None else question.within
     for collection in runtime.get(Sources).external:
-        source = ExternalSource(runtime, collection, Query(question.text, vector, question.condition, within))
+        source = ExternalSource(
+            runtime, collection, SourceQuery(question.text, vector, question.condition, within)
+        )
         for hit, unit in (yield from search(source, question.k, question.condition, within)):
             hit_vector = None if vector is None else source.vector(hit)
             hits.append((hit.score, UnitHit(hit.key, unit, collection, hit_vector)))

@@ -23,17 +23,17 @@ from langchain_threadmem.common.filters.conditions import Condition
 from langchain_threadmem.common.inputs import is_whole
 from langchain_threadmem.common.type_variables import K, V
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.index.documents import Document, Record
+from langchain_threadmem.index.documents import Document, DocumentRow
 from langchain_threadmem.index.vector_index import check_dimensions
 from langchain_threadmem.recall.postings import Postings
 from langchain_threadmem.recall.question import Question
 from langchain_threadmem.recall.results import Why
 from langchain_threadmem.recall.scoring import alone, parts_alone
-from langchain_threadmem.recall.search import Hit, Range
+from langchain_threadmem.recall.search import CosineRange, Hit
 
 
 @dataclass(slots=True)
-class _Entry(Generic[V]):
+class _CachedUnit(Generic[V]):
     unit: V
     row: int = -1
     """The row of the vector; -1 without a vector."""
@@ -41,7 +41,7 @@ class _Entry(Generic[V]):
     """The row of the unit in the postings; -1 before it is added."""
 
 
-class ShortTermMemory(LruCache[K, _Entry[V]], Generic[K, V]):
+class ShortTermMemory(LruCache[K, _CachedUnit[V]], Generic[K, V]):
     """An LRU cache of units that can be searched.
 
     A search of 200 units takes about 20 µs, of 5,000 units about 1 ms (384 dimensions).
@@ -87,7 +87,7 @@ class ShortTermMemory(LruCache[K, _Entry[V]], Generic[K, V]):
             entry = self._values.get(key)
             if entry is None or self._text_of(entry.unit) != text:
                 self.drop(key)
-                entry = _Entry(unit)
+                entry = _CachedUnit(unit)
                 self._bare[key] = None
             entry.unit = unit
             self.put(key, entry)
@@ -113,7 +113,7 @@ class ShortTermMemory(LruCache[K, _Entry[V]], Generic[K, V]):
                     self._matrix[entry.row] = vector
 
     def search(
-        self, vector: NDArray[np.float32], most: int, within: Range, condition: Condition | None = None
+        self, vector: NDArray[np.float32], most: int, within: CosineRange, condition: Condition | None = None
     ) -> list[Hit[K]]:
         """The units nearest to a vector, the nearest first; they count as used.
 
@@ -177,7 +177,9 @@ class ShortTermMemory(LruCache[K, _Entry[V]], Generic[K, V]):
                 entry.line = len(self._lines)
                 self._lines.append(key)
                 number = entry.line + 1
-                self._postings.add([Record(number, number, None, "human", True, document_of(entry.unit))])
+                self._postings.add(
+                    [DocumentRow(number, number, None, "human", True, document_of(entry.unit))]
+                )
 
     def _used(self, ranked: Iterable[Hit[K]], most: int, condition: Condition | None) -> list[Hit[K]]:
         """The first hits that meet a condition; the best hit becomes the most recently used unit."""
@@ -217,7 +219,7 @@ class ShortTermMemory(LruCache[K, _Entry[V]], Generic[K, V]):
             for entry in self._values.values():
                 entry.line = -1
 
-    def _dropped(self, key: K, value: _Entry[V]) -> None:
+    def _dropped(self, key: K, value: _CachedUnit[V]) -> None:
         self._bare.pop(key, None)
         if value.line >= 0:
             self._postings.rows["live"][value.line] = False
@@ -232,6 +234,6 @@ def _checked(capacity: int) -> int:
     return capacity
 
 
-def _inside(scores: NDArray[np.float32], within: Range) -> NDArray[np.bool_]:
+def _inside(scores: NDArray[np.float32], within: CosineRange) -> NDArray[np.bool_]:
     low, high = within
     return (scores >= (-np.inf if low is None else low)) & (scores <= (np.inf if high is None else high))

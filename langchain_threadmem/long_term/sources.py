@@ -15,7 +15,7 @@ from langchain_threadmem.common.filters.conditions import Condition
 from langchain_threadmem.engine.flow import Call, Flow, Sql
 from langchain_threadmem.engine.runtime import Component, Runtime
 from langchain_threadmem.index import lexicon, vectors
-from langchain_threadmem.index.documents import Record, document_of_unit
+from langchain_threadmem.index.documents import DocumentRow, document_of_unit
 from langchain_threadmem.index.embed import embed
 from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.index.owner_index import catch_up_owner
@@ -31,9 +31,9 @@ from langchain_threadmem.recall.options import RecallOptions
 from langchain_threadmem.recall.postings import Postings
 from langchain_threadmem.recall.question import question_of
 from langchain_threadmem.recall.results import Why
-from langchain_threadmem.recall.search import Candidates, Hit, Range
+from langchain_threadmem.recall.search import CandidateHits, CosineRange, Hit
 from langchain_threadmem.recall.sources import PreparedQuery, scored
-from langchain_threadmem.recall.versions import Said
+from langchain_threadmem.recall.versions import Utterance
 from langchain_threadmem.storage.statements import Conn
 
 FEWEST_CANDIDATES = 64
@@ -70,7 +70,7 @@ class Sources(Component):
         return True
 
 
-class Query(NamedTuple):
+class SourceQuery(NamedTuple):
     """A query to a source.
 
     Attributes:
@@ -83,7 +83,7 @@ class Query(NamedTuple):
     text: str | None
     vector: Vector | None
     condition: Condition | None
-    within: Range
+    within: CosineRange
 
 
 @dataclass(frozen=True)
@@ -102,17 +102,17 @@ class LongTermSource:
     """
 
     runtime: Runtime
-    query: Query
+    query: SourceQuery
     only: Sequence[int] | None
     index: VectorIndex | ExactIndex | None
 
-    def candidates(self, most: int, growth: int) -> Flow[Candidates[int]]:
+    def candidates(self, most: int, growth: int) -> Flow[CandidateHits[int]]:
         count = growth * max(FEWEST_CANDIDATES, 4 * most)
         if self.query.text is None:
             return (yield from self._by_vector(count))
         return (yield from self._by_text(self.query.text, count))
 
-    def _by_text(self, text: str, count: int) -> Flow[Candidates[int]]:
+    def _by_text(self, text: str, count: int) -> Flow[CandidateHits[int]]:
         runtime, only, filtered = self.runtime, self.only, self.query.condition is not None
         vector = NO_VECTOR if self.query.vector is None else self.query.vector
         # Without a filter, the newest units of each word suffice.
@@ -128,9 +128,9 @@ class LongTermSource:
             runtime, None, query, suggested, options, now, most, only, singles=filtered
         )
         fewer = len(suggested.keys) < count and not (filtered and suggested.cut)
-        return Candidates(result.hits, only is not None or (fewer and self._is_past(near, count)))
+        return CandidateHits(result.hits, only is not None or (fewer and self._is_past(near, count)))
 
-    def _by_vector(self, count: int) -> Flow[Candidates[int]]:
+    def _by_vector(self, count: int) -> Flow[CandidateHits[int]]:
         runtime, only, vector = self.runtime, self.only, self.query.vector
         assert vector is not None
         if only is not None:
@@ -142,7 +142,7 @@ class LongTermSource:
         else:
             near = yield from nearest(runtime, self.index, vector, count)
         hits = [Hit(key, cosine, Why(similarity=cosine)) for key, cosine in near.items()]
-        return Candidates(hits, only is not None or self._is_past(near, count))
+        return CandidateHits(hits, only is not None or self._is_past(near, count))
 
     def _is_past(self, near: Mapping[int, float] | None, count: int) -> bool:
         """Whether no further unit can be a hit, by the cosines of the nearest units."""
@@ -153,24 +153,24 @@ class LongTermSource:
         keys, condition = [hit.key for hit in hits], self.query.condition
         return (yield from Sql(lambda conn: _present(conn, self.runtime.owner, keys, condition)))
 
-    def said(self, hit: Hit[int], value: MemoryUnit) -> Said:
+    def said(self, hit: Hit[int], value: MemoryUnit) -> Utterance:
         return said_by(value, hit)
 
     def fields(self, value: MemoryUnit) -> MemoryUnit:
         return value
 
 
-def said_by(unit: MemoryUnit, hit: Hit[Any] | None = None) -> Said:
+def said_by(unit: MemoryUnit, hit: Hit[Any] | None = None) -> Utterance:
     """What a unit says."""
     summary = (unit.rank, unit.group_id, unit.id) if unit.rank else None
     time = unit.end_time.timestamp()
     if hit is None:
-        return Said(unit.content, unit.source, "", time, summary=summary)
+        return Utterance(unit.content, unit.source, "", time, summary=summary)
     order = hit.key if isinstance(hit.key, int) else 0
-    return Said(unit.content, unit.source, hit.speaker, hit.time or time, order, hit.why.terms, summary)
+    return Utterance(unit.content, unit.source, hit.speaker, hit.time or time, order, hit.why.terms, summary)
 
 
-def long_term_source(runtime: Runtime, query: Query) -> Flow[LongTermSource]:
+def long_term_source(runtime: Runtime, query: SourceQuery) -> Flow[LongTermSource]:
     """Update the indexes of an owner, and return the source that searches them."""
     index = yield from catch_up_owner(runtime, wait=not runtime.read_only)
     only, condition = None, query.condition
@@ -197,9 +197,9 @@ class ShortTermSource:
 
     runtime: Runtime
     short: ShortTermMemory[Hashable, MemoryUnit]
-    query: Query
+    query: SourceQuery
 
-    def candidates(self, most: int, growth: int) -> Flow[Candidates[Hashable]]:
+    def candidates(self, most: int, growth: int) -> Flow[CandidateHits[Hashable]]:
         """The best units; a second request replaces units that were changed, removed, or equal."""
         text, vector, condition, within = self.query
         most *= growth
@@ -211,7 +211,7 @@ class ShortTermSource:
         else:
             yield from self._fill()
             hits = self.short.search(vector, most, within, condition)
-        return Candidates(hits, complete=len(hits) < most)
+        return CandidateHits(hits, complete=len(hits) < most)
 
     def read(self, hits: Sequence[Hit[Hashable]]) -> Flow[Mapping[Hashable, MemoryUnit]]:
         short, owner = self.short, self.runtime.owner
@@ -224,7 +224,7 @@ class ShortTermSource:
                 short.drop(key)
         return {hit.key: unit for hit in hits if (unit := short.unit(hit.key)) is not None}
 
-    def said(self, hit: Hit[Hashable], value: MemoryUnit) -> Said:
+    def said(self, hit: Hit[Hashable], value: MemoryUnit) -> Utterance:
         return said_by(value, hit)
 
     def fields(self, value: MemoryUnit) -> MemoryUnit:
@@ -246,22 +246,22 @@ class ShortTermSource:
 class ExternalSource:
     """The texts of an external collection, searched by vectors, or by words without vectors."""
 
-    def __init__(self, runtime: Runtime, collection: ExternalCollection, query: Query) -> None:
+    def __init__(self, runtime: Runtime, collection: ExternalCollection, query: SourceQuery) -> None:
         self.collection = collection
         self._runtime = runtime
         self._query = query
         self._units: dict[Hashable, ExternalUnit] = {}
 
-    def candidates(self, most: int, growth: int) -> Flow[Candidates[Hashable]]:
+    def candidates(self, most: int, growth: int) -> Flow[CandidateHits[Hashable]]:
         text, vector, condition, (low, high) = self._query
         if vector is None:
-            return Candidates((yield from self._by_words(text or "", most)), complete=True)
+            return CandidateHits((yield from self._by_words(text or "", most)), complete=True)
         unfiltered = condition is None and high is None
         count = growth * most * (1 if unfiltered else CANDIDATES_PER_HIT)
         near = yield from Call(lambda: self.collection.search(vector, count))
         past = bool(near) and low is not None and near[-1].similarity < low
         hits = [self._hit(unit, unit.similarity, Why(similarity=unit.similarity)) for unit in near]
-        return Candidates(hits, complete=past or len(near) < count)
+        return CandidateHits(hits, complete=past or len(near) < count)
 
     def _by_words(self, text: str, most: int) -> Flow[list[Hit[Hashable]]]:
         """Texts that Chroma finds by substrings, scored as texts without neighbours."""
@@ -273,7 +273,9 @@ class ExternalSource:
         units = yield from Call(lambda: self.collection.holding(letters, limit))
         documents = [document_of_unit(unit, language) for unit in units]
         postings = Postings(words.terms)
-        postings.add(Record(n, n, None, "human", True, document) for n, document in enumerate(documents, 1))
+        postings.add(
+            DocumentRow(n, n, None, "human", True, document) for n, document in enumerate(documents, 1)
+        )
         parts = scoring.parts_alone(postings, words)
         return [
             self._hit(ExternalUnit(unit, NO_VECTOR, 0.0), score, Why(lexical=own_score))
@@ -292,7 +294,7 @@ class ExternalSource:
         yield from ()
         return {hit.key: self._units[hit.key].unit for hit in hits}
 
-    def said(self, hit: Hit[Hashable], value: MemoryUnit) -> Said:
+    def said(self, hit: Hit[Hashable], value: MemoryUnit) -> Utterance:
         return said_by(value, hit)
 
     def fields(self, value: MemoryUnit) -> MemoryUnit:

@@ -17,7 +17,7 @@ from langchain_threadmem.storage.statements import Conn, Statement
 
 ROWS_AT_ONCE = 500
 """The number of rows that are read, and encrypted again, in one transaction."""
-Key = tuple[Any, ...]
+PrimaryKey = tuple[Any, ...]
 """The primary key of a row."""
 Values = dict[str, Any]
 """The columns of a row that may be encrypted."""
@@ -77,7 +77,9 @@ def parts(conn: Conn, owner: str) -> list[tuple[MemoryTable, Any]]:
     return [(entry, one) for entry in _TABLES for one in under[entry.under]]
 
 
-def renew(conn: Conn, entry: MemoryTable, under: Any, after: Key, seal: Seal) -> tuple[int, Key | None]:
+def renew(
+    conn: Conn, entry: MemoryTable, under: Any, after: PrimaryKey, seal: Seal
+) -> tuple[int, PrimaryKey | None]:
     """Encrypt the next rows again; returns the number of changed rows, and the last key of a full batch."""
     table = entry.table
     rows = conn.all((_NEXT if after else _FIRST)[table.name], under, *after)

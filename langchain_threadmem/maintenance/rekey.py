@@ -29,7 +29,7 @@ def _renew(runtime: Runtime, seal: Seal) -> Flow[int]:
     """Encrypt the rows with the previous key again; returns their number."""
     total = 0
     for entry, under in (yield from Sql(partial(encrypted_rows.parts, owner=runtime.owner))):
-        after: encrypted_rows.Key | None = ()
+        after: encrypted_rows.PrimaryKey | None = ()
         while after is not None:
             batch = partial(encrypted_rows.renew, entry=entry, under=under, after=after, seal=seal)
             count, after = yield from Sql(batch, write=True)

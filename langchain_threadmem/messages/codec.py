@@ -45,8 +45,8 @@ from langchain_core.messages import (
 
 from langchain_threadmem.errors import InputError, UnsupportedMessageError
 from langchain_threadmem.messages.typed_json import (
-    Reader,
-    Writer,
+    ReadOpaque,
+    WriteOpaque,
     based,
     compact,
     is_plain,
@@ -78,7 +78,7 @@ _SEPARATE = frozenset({"id", "type"})
 _CONTENT_ONLY = frozenset({"id", "content"})
 
 
-class _Fields(NamedTuple):
+class _MessageFields(NamedTuple):
     """The fields of a message class.
 
     Attributes:
@@ -94,7 +94,7 @@ class _Fields(NamedTuple):
     lists: list[str]
 
 
-def _fields_of(cls: type[BaseMessage]) -> _Fields:
+def _fields_of(cls: type[BaseMessage]) -> _MessageFields:
     defaults = {
         name: None if info.is_required() else info.get_default(call_default_factory=True, validated_data={})
         for name, info in cls.model_fields.items()
@@ -102,7 +102,7 @@ def _fields_of(cls: type[BaseMessage]) -> _Fields:
     dicts, lists = (
         [name for name, default in defaults.items() if type(default) is kind] for kind in (dict, list)
     )
-    return _Fields(cls, defaults, dicts, lists)
+    return _MessageFields(cls, defaults, dicts, lists)
 
 
 _FIELDS_BY_TYPE = {kind: _fields_of(cls) for kind, cls in MESSAGE_CLASSES.items()}
@@ -127,7 +127,7 @@ def _plain_form(defaults: dict[str, Any]) -> _PlainForm:
 _PLAIN_FORMS = {cls: _plain_form(fields.defaults) for cls, fields in _FIELDS.items()}
 
 
-def encode(message: BaseMessage, other: Writer | None = None) -> str:
+def encode(message: BaseMessage, other: WriteOpaque | None = None) -> str:
     """Write a message as JSON text, without its id.
 
     Args:
@@ -240,7 +240,7 @@ Parsed = dict[str, dict[str, Any]]
 
 
 def decode(
-    rows: Sequence[StoredMessage], parsed: Parsed | None = None, other: Reader | None = None
+    rows: Sequence[StoredMessage], parsed: Parsed | None = None, other: ReadOpaque | None = None
 ) -> list[BaseMessage]:
     """Read messages from their ids and bodies.
 
@@ -274,7 +274,7 @@ UNREADABLE = "threadmem_unreadable"
 
 
 def decode_stored(
-    rows: Sequence[StoredMessage], parsed: Parsed | None = None, other: Reader | None = None
+    rows: Sequence[StoredMessage], parsed: Parsed | None = None, other: ReadOpaque | None = None
 ) -> list[BaseMessage]:
     """`decode` with a placeholder message for each message that cannot be read.
 
@@ -447,7 +447,7 @@ def _constructed(
 
 
 def _build(
-    bodies: Iterable[dict[str, Any]], ids: Iterable[str | None], other: Reader | None
+    bodies: Iterable[dict[str, Any]], ids: Iterable[str | None], other: ReadOpaque | None
 ) -> list[BaseMessage]:
     messages = []
     for body, message_id in zip(bodies, ids, strict=True):

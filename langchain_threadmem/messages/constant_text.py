@@ -38,7 +38,7 @@ FEW: Final = 10
 """The number of constant tokens after which more characters are compared."""
 NUMBER, GREETS, THANKING = "0", "<greeting>", "<thanks>"
 """The keys of all numbers, greetings and thanks."""
-Keys: TypeAlias = tuple[str, ...]
+TokenKeys: TypeAlias = tuple[str, ...]
 
 _CHARACTERS: Final = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 _TOKEN: Final = re.compile(
@@ -108,7 +108,7 @@ class Token(NamedTuple):
         return self.kind == "sign" and self.key[0] in signs
 
 
-class Read(NamedTuple):
+class TokenizedPart(NamedTuple):
     """The tokens of a part of a text.
 
     Attributes:
@@ -117,7 +117,7 @@ class Read(NamedTuple):
         filled: The number of tokens down to the last that is no line and no sign.
     """
 
-    keys: Keys
+    keys: TokenKeys
     tokens: tuple[Token, ...]
     filled: int
 
@@ -142,15 +142,15 @@ AFTER_GREETING: Final = Evidence(0.9, 3)
 
 
 @cache_of_texts(8192)
-def _beginning(text: str, most: int) -> Read:
+def _beginning(text: str, most: int) -> TokenizedPart:
     return _read(_tokens(text[:most], greets=True))
 
 
 class Edges(NamedTuple):
     """The first token of a text, and its last tokens down to one that ends no sentence."""
 
-    first: Keys
-    last: Keys
+    first: TokenKeys
+    last: TokenKeys
 
 
 @cache_of_texts(8192)
@@ -164,7 +164,7 @@ def _edges(text: str) -> Edges | None:
 
 
 @cache_of_texts(8192)
-def _ending(text: str, thanks: bool = True, end: int = END) -> Read:
+def _ending(text: str, thanks: bool = True, end: int = END) -> TokenizedPart:
     """The end of a text, the last token first, with or without a token for thanks."""
     offset = max(len(text) - end, 0)
     tail = text[offset:]
@@ -175,9 +175,9 @@ def _ending(text: str, thanks: bool = True, end: int = END) -> Read:
     return _read(tokens[::-1])
 
 
-def _read(tokens: Sequence[Token]) -> Read:
+def _read(tokens: Sequence[Token]) -> TokenizedPart:
     filled = [place for place, token in enumerate(tokens, 1) if token.kind not in ("line", "sign")]
-    return Read(tuple([token.key for token in tokens]), tuple(tokens), filled[-1] if filled else 0)
+    return TokenizedPart(tuple([token.key for token in tokens]), tuple(tokens), filled[-1] if filled else 0)
 
 
 def _tokens(text: str, *, greets: bool = False, offset: int = 0) -> list[Token]:
@@ -225,8 +225,8 @@ class ConstantText:
         ('And wheat?', 'Hi!')
     """
 
-    beginnings: tuple[Keys, ...] = ()
-    endings: tuple[Keys, ...] = ()
+    beginnings: tuple[TokenKeys, ...] = ()
+    endings: tuple[TokenKeys, ...] = ()
     questions: frozenset[str] = frozenset()
     speakers: frozenset[str] = frozenset()
 
@@ -306,7 +306,7 @@ def constant_text(texts: Sequence[str]) -> ConstantText:
     several = list(edges)
     if len(several) < 2:
         return NOTHING
-    beginnings, endings = tuple[Keys, ...](), tuple[Keys, ...]()
+    beginnings, endings = tuple[TokenKeys, ...](), tuple[TokenKeys, ...]()
     if _is_usual([edge.first for edge in edges.values()]):
         beginnings = _shared([_beginning(text, SHORT) for text in several], _begins)
         if beginnings and len(beginnings[0]) > FEW:
@@ -318,14 +318,14 @@ def constant_text(texts: Sequence[str]) -> ConstantText:
     return ConstantText(beginnings, endings, questions, speakers)
 
 
-def _is_usual(keys: Sequence[Keys]) -> bool:
+def _is_usual(keys: Sequence[TokenKeys]) -> bool:
     """Whether most of the keys are equal."""
     return Counter(keys).most_common(1)[0][1] > MOST * len(keys)
 
 
 def _shared(
-    read: Sequence[Read], boundary: Callable[[Sequence[Read], int], Evidence | None]
-) -> tuple[Keys, ...]:
+    read: Sequence[TokenizedPart], boundary: Callable[[Sequence[TokenizedPart], int], Evidence | None]
+) -> tuple[TokenKeys, ...]:
     """The constant beginnings, or the constant ends, of texts, the longest first.
 
     Args:
@@ -339,7 +339,7 @@ def _shared(
     # In this order texts with the same beginning are neighbours.
     ordered = sorted([one for one in read if one.keys[:1] == usual], key=itemgetter(0))
     common = [sum(takewhile(bool, map(eq, one.keys, other.keys))) for one, other in pairwise(ordered)]
-    found: list[Keys] = []
+    found: list[TokenKeys] = []
     for depth in range(1, max(common, default=0) + 1):
         sharing = ordered[_longest_run(common, depth)]
         if len(sharing) <= len(read) * MOST:
@@ -361,7 +361,7 @@ def _longest_run(common: Sequence[int], depth: int) -> slice:
     return best
 
 
-def _begins(sharing: Sequence[Read], depth: int) -> Evidence | None:
+def _begins(sharing: Sequence[TokenizedPart], depth: int) -> Evidence | None:
     """The evidence for constant text that consists of the first tokens of texts."""
     if not _leave_words(sharing, depth):
         return None
@@ -391,7 +391,7 @@ def _begins(sharing: Sequence[Read], depth: int) -> Evidence | None:
     return CLEAR if token.is_sign(_DIVIDING) and is_divided else None
 
 
-def _ends(sharing: Sequence[Read], depth: int, *, begun: bool) -> Evidence | None:
+def _ends(sharing: Sequence[TokenizedPart], depth: int, *, begun: bool) -> Evidence | None:
     """The evidence for constant text that consists of the last tokens of texts.
 
     Args:
@@ -426,7 +426,7 @@ def _ends(sharing: Sequence[Read], depth: int, *, begun: bool) -> Evidence | Non
     return CLEAR if token.is_sign(_DIVIDING) and token.apart else None
 
 
-def _leave_words(sharing: Sequence[Read], depth: int) -> bool:
+def _leave_words(sharing: Sequence[TokenizedPart], depth: int) -> bool:
     """Whether most texts have words after a number of tokens."""
     having = sum([one.filled > depth for one in sharing])
     return 2 * having > len(sharing) and len(sharing[0].tokens) > depth

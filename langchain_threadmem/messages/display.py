@@ -9,7 +9,7 @@ from typing import Protocol
 from langchain_core.messages import BaseMessage
 
 from langchain_threadmem.messages.codec import text_of
-from langchain_threadmem.messages.markup.code import Part
+from langchain_threadmem.messages.markup.code import MarkupNode
 from langchain_threadmem.messages.markup.rendering import parts_of, plain, to_html
 from langchain_threadmem.messages.roles import role_of
 from langchain_threadmem.messages.text import cut, escape, one_line, visible
@@ -22,7 +22,7 @@ _CELL = (
 )
 _RENDERED = _CELL.replace("white-space:pre-wrap", "white-space:normal")
 
-Cell = str | Sequence[Part]
+Cell = str | Sequence[MarkupNode]
 """The content of a cell of a table: a text, or rendered parts."""
 
 
@@ -95,7 +95,7 @@ def content_of(message: BaseMessage) -> str:
     return visible(" ".join(filter(None, [text_of(message), *_notes(message)])))
 
 
-def body_of(message: BaseMessage, longest: int | None = None) -> list[Part]:
+def body_of(message: BaseMessage, longest: int | None = None) -> list[MarkupNode]:
     """`content_of` as elements: the text of an answer is rendered as Markdown, other texts are not changed.
 
     Args:

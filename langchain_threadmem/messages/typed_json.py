@@ -61,13 +61,13 @@ class Opaque:
             raise TypeError(f"an opaque value consists of three texts, not {astuple(self)!r}")
 
 
-Writer = Callable[[Any, str], Opaque | None]
+WriteOpaque = Callable[[Any, str], Opaque | None]
 """A function from a value and its path to an `Opaque`, or to `None` if the value cannot be written."""
-Reader = Callable[[Opaque], Any]
+ReadOpaque = Callable[[Opaque], Any]
 """A function from an `Opaque` to its value, or to the `Opaque` itself."""
 
 
-def dumps(value: Any, path: str = "value", other: Writer | None = None) -> str:
+def dumps(value: Any, path: str = "value", other: WriteOpaque | None = None) -> str:
     """Write a value as JSON text.
 
     Args:
@@ -205,7 +205,7 @@ _COLLECTIONS: dict[str, Callable[[Iterable[Any]], Any]] = {
 _OPAQUE = "opaque"
 
 
-def tag(value: Any, path: str, other: Writer | None = None) -> Any:
+def tag(value: Any, path: str, other: WriteOpaque | None = None) -> Any:
     """A result of `based` with tags for all values that plain JSON cannot represent.
 
     Args:
@@ -244,7 +244,7 @@ def tag(value: Any, path: str, other: Writer | None = None) -> Any:
     )
 
 
-def untag(value: Any, other: Reader | None = None) -> Any:
+def untag(value: Any, other: ReadOpaque | None = None) -> Any:
     """The value of a result of `tag`; an `Opaque` is passed to `other`, or returned unchanged without it."""
     if type(value) is list:
         return [untag(item, other) for item in value]

@@ -17,7 +17,7 @@ from langchain_threadmem.index.language import split
 from langchain_threadmem.index.unindexed import NewMessages, Unindexed
 from langchain_threadmem.index.vector_index import ExactIndex, VectorIndex, nearest_among
 from langchain_threadmem.index.vectors import Vectors
-from langchain_threadmem.recall.postings import Figures, Floats
+from langchain_threadmem.recall.postings import Doubles, Figures
 from langchain_threadmem.recall.question import Question, question_of
 from langchain_threadmem.recall.scoring import rarity
 from langchain_threadmem.recall.term_windows import likely_keys
@@ -45,7 +45,7 @@ class Suggestions(NamedTuple):
     question: Question
     figures: Figures
     keys: NDArray[np.int64]
-    windows: Floats
+    windows: Doubles
     cut: bool
     new: NewMessages
 
@@ -70,7 +70,7 @@ def by_words(
         now: The current time, in seconds since 1970.
         each: The maximum length of a posting list; longer lists are cut to the newest messages.
     """
-    scope = lexicon.Scope(runtime.owner, tree)
+    scope = lexicon.LexiconScope(runtime.owner, tree)
     name = runtime.get(Indexes).lexicon
     new = NewMessages()
     if tree is None:

@@ -6,7 +6,7 @@ from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.engine.runtime import Runtime, TreeCache
 from langchain_threadmem.index import queries as document_queries
 from langchain_threadmem.index.catch_up_words import documents_of
-from langchain_threadmem.index.documents import Record
+from langchain_threadmem.index.documents import DocumentRow
 from langchain_threadmem.index.units import memory
 from langchain_threadmem.recall.postings import Postings
 from langchain_threadmem.recall.scoring import SummaryIndex
@@ -40,7 +40,7 @@ def postings_of(runtime: Runtime, tree: int, *, shared: bool = True) -> Flow[tup
     """
     cache = runtime.get(PostingsCache).values
 
-    def read(conn: Conn) -> tuple[trees.Head, list[Record], list[int], list[tuple[int, int]]]:
+    def read(conn: Conn) -> tuple[trees.Head, list[DocumentRow], list[int], list[tuple[int, int]]]:
         head = trees.head(conn, tree)
         cached = cache.get((tree, head.epoch)) if shared else None
         records = records_of(conn, runtime, tree, cached.last if cached else 0)
@@ -76,13 +76,13 @@ def summary_index_of(runtime: Runtime, tree: int) -> Flow[SummaryIndex]:
     return index
 
 
-def records_of(conn: Conn, runtime: Runtime, tree: int, last: int) -> list[Record]:
+def records_of(conn: Conn, runtime: Runtime, tree: int, last: int) -> list[DocumentRow]:
     """The documents of a tree's nodes numbered above `last`, without forgotten nodes."""
     if runtime.indexes_words:
         return document_queries.since(conn, tree, last)
     absent = memory.absent(conn, tree, last)
     rows = [row for row in nodes.since(conn, tree, last) if row.key not in absent]
     return [
-        Record(row.key, row.seq, row.parent, row.role, row.state == State.LIVE, document)
+        DocumentRow(row.key, row.seq, row.parent, row.role, row.state == State.LIVE, document)
         for row, (_, document) in zip(rows, documents_of(runtime, rows), strict=True)
     ]

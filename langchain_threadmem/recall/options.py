@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol, TypedDict, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from langchain_threadmem.common.filters.conditions import Condition, FieldFilter, Kind, parse
+from langchain_threadmem.common.filters.conditions import Condition, FieldFilter, FieldType, parse
 from langchain_threadmem.common.inputs import check_one_of, is_whole, zoned
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.messages.roles import TYPES
@@ -21,12 +21,12 @@ Scope = Literal["thread", "conversation", "owner"]
 RANKS = frozenset({0, 1, 2})
 RERANKED = 50
 FIELDS = {
-    "content": Kind.TEXT,
-    "role": Kind.TEXT,
-    "speaker": Kind.TEXT,
-    "time": Kind.TIME,
-    "rank": Kind.NUMBER,
-    "metadata": Kind.MAP,
+    "content": FieldType.TEXT,
+    "role": FieldType.TEXT,
+    "speaker": FieldType.TEXT,
+    "time": FieldType.TIME,
+    "rank": FieldType.NUMBER,
+    "metadata": FieldType.MAP,
 }
 """The fields of `filters`: a message's text, type, `name`, time, rank and `additional_kwargs`."""
 ROLES = {name: kind == "human" for name, kind in TYPES.items() if kind in ("human", "ai")}

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from langchain_threadmem.common import forking
 from langchain_threadmem.common.type_variables import T
-from langchain_threadmem.index.documents import CODE, LEAD, Record, lines_of, unpack
+from langchain_threadmem.index.documents import CODE, LEAD, DocumentRow, lines_of, unpack
 from langchain_threadmem.index.language import split
 from langchain_threadmem.recall.instructions.directives import marks
 
@@ -25,7 +25,7 @@ REACH = 8
 SESSION = 6 * 3600.0
 """The pause in seconds between two sessions. Messages of different sessions are not neighbours."""
 
-Floats = NDArray[np.float64]
+Doubles = NDArray[np.float64]
 
 _ROW = np.dtype(
     [
@@ -109,7 +109,7 @@ class Postings:
         """The rows as a structured array, valid until messages are added."""
         return self._buffer[: self._count]
 
-    def add(self, records: Iterable[Record]) -> None:
+    def add(self, records: Iterable[DocumentRow]) -> None:
         """Add the messages newer than `last`."""
         last, first = self.last, self._count
         rows: list[tuple[Any, ...]] = []
@@ -265,7 +265,7 @@ class Postings:
         value: T = cached[name]
         return value
 
-    def around(self, values: Floats, reach: int) -> Floats:
+    def around(self, values: Doubles, reach: int) -> Doubles:
         """The sum of values over each message's neighbourhood, weighted by a triangle of height 1."""
         places = self.line()
         if not len(places):
@@ -275,7 +275,7 @@ class Postings:
         slope = 1 - np.abs(np.arange(-reach, reach + 1)) / (reach + 1)
         if len(line) < len(slope):
             line = np.concatenate([line, np.zeros(len(slope) - len(line))])
-        around: Floats = np.convolve(line, slope, "same")[places]
+        around: Doubles = np.convolve(line, slope, "same")[places]
         return around
 
 

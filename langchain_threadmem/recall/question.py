@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-from langchain_threadmem.index.dates import Span, span_of
+from langchain_threadmem.index.dates import Period, span_of
 from langchain_threadmem.index.language import Language, split
 
 
@@ -26,7 +26,7 @@ class Question(NamedTuple):
     when: bool = False
     amount: bool = False
     about_other: bool = False
-    span: Span | None = None
+    span: Period | None = None
 
 
 def question_of(

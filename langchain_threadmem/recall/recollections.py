@@ -19,7 +19,7 @@ from langchain_threadmem.messages.tool_pairs import RESULT
 from langchain_threadmem.recall.results import Covers, Recollection
 from langchain_threadmem.recall.search import Hit
 from langchain_threadmem.recall.unfold import key_of_hit
-from langchain_threadmem.recall.versions import Said, is_question
+from langchain_threadmem.recall.versions import Utterance, is_question
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import nodes
@@ -28,7 +28,7 @@ from langchain_threadmem.tree.nodes import NodeRow
 from langchain_threadmem.tree.rows import is_recallable, nodes_of
 
 
-class Found(NamedTuple):
+class ReadHit(NamedTuple):
     """A hit that was read.
 
     Attributes:
@@ -40,11 +40,11 @@ class Found(NamedTuple):
     row: NodeRow | None
 
 
-Pairs = Sequence[tuple[Hit[int], Found]]
+Pairs = Sequence[tuple[Hit[int], ReadHit]]
 """Hits with what was read for them, the best first."""
 
 
-def found_of(runtime: Runtime, hits: Sequence[Hit[int]]) -> Flow[dict[int, Found]]:
+def found_of(runtime: Runtime, hits: Sequence[Hit[int]]) -> Flow[dict[int, ReadHit]]:
     """The messages and summaries of hits, by key; hits that no longer exist are omitted."""
     owner, messages = runtime.owner, {hit.key: hit for hit in hits if not hit.rank}
 
@@ -53,18 +53,18 @@ def found_of(runtime: Runtime, hits: Sequence[Hit[int]]) -> Flow[dict[int, Found
         return [(row, name) for row, _, name in rows], summaries_of(conn, owner, hits)
 
     rows, summaries = yield from Sql(read)
-    found = {key: Found(summary, None) for key, summary in summaries.items()}
+    found = {key: ReadHit(summary, None) for key, summary in summaries.items()}
     for (row, name), node in zip(rows, nodes_of([row for row, _ in rows], runtime.parts.read), strict=True):
         hit = messages[row.key]
-        found[row.key] = Found(Recollection(node, hit.score, (node,), hit.why, name), row)
+        found[row.key] = ReadHit(Recollection(node, hit.score, (node,), hit.why, name), row)
     return found
 
 
-def said_in(hit: Hit[int], found: Found) -> Said:
+def said_in(hit: Hit[int], found: ReadHit) -> Utterance:
     """What a message or summary says."""
     node, summary = found.recollection.node, hit.key if hit.rank else None
     opening = node.id if node.message.type == "human" else node.parent_id
-    return Said(
+    return Utterance(
         text_of(node.message),
         node.message.type,
         hit.speaker,

@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from langchain_threadmem.index.dates import DAY
-from langchain_threadmem.index.documents import LEAD, Record
-from langchain_threadmem.recall.postings import REACH, Figures, Floats, Postings
+from langchain_threadmem.index.documents import LEAD, DocumentRow
+from langchain_threadmem.recall.postings import REACH, Doubles, Figures, Postings
 from langchain_threadmem.recall.question import Question
 from langchain_threadmem.recall.weights import ASSISTANT, PEOPLE
 from langchain_threadmem.summaries.queries import Extent
@@ -49,7 +49,7 @@ DAYS_BEFORE, DAYS_AFTER = 4.0, 12.0
 about the past."""
 
 
-class Parts(NamedTuple):
+class ScoreParts(NamedTuple):
     """The parts of the score of each message, from which the score and the reason are computed.
 
     Attributes:
@@ -63,13 +63,13 @@ class Parts(NamedTuple):
         has_vector: Whether the message has a vector.
     """
 
-    own: Floats
-    lead: Floats
-    window: Floats
-    beside: Floats
-    person: Floats
-    date: Floats
-    cosine: Floats | None
+    own: Doubles
+    lead: Doubles
+    window: Doubles
+    beside: Doubles
+    person: Doubles
+    date: Doubles
+    cosine: Doubles | None
     has_vector: NDArray[np.bool_]
 
 
@@ -77,9 +77,9 @@ def parts_of(
     postings: Postings,
     question: Question,
     figures: Figures,
-    cosine: Floats | None = None,
-    window: Floats | None = None,
-) -> Parts:
+    cosine: Doubles | None = None,
+    window: Doubles | None = None,
+) -> ScoreParts:
     """The parts of the score of every row of the postings.
 
     Args:
@@ -105,7 +105,7 @@ def parts_of(
     )
     times = postings.rows["time"]
     date = nearness(question, times, times)
-    return Parts(own, lead, window, np.maximum(beside, own), person, date, cosine, has_vector)
+    return ScoreParts(own, lead, window, np.maximum(beside, own), person, date, cosine, has_vector)
 
 
 def rarity(documents: int, frequency: int) -> float:
@@ -113,7 +113,7 @@ def rarity(documents: int, frequency: int) -> float:
     return math.log(1 + (max(documents, frequency) - frequency + 0.5) / (frequency + 0.5))
 
 
-def _lexical(postings: Postings, question: Question, figures: Figures) -> tuple[Floats, Floats]:
+def _lexical(postings: Postings, question: Question, figures: Figures) -> tuple[Doubles, Doubles]:
     """BM25 of whole messages and of their first words, divided by the rarity of all terms."""
     rows = postings.rows
     count = len(rows)
@@ -137,17 +137,17 @@ def _lexical(postings: Postings, question: Question, figures: Figures) -> tuple[
     return own, lead
 
 
-def nearness(question: Question, started: Floats, ended: Floats) -> Floats:
+def nearness(question: Question, started: Doubles, ended: Doubles) -> Doubles:
     """The nearness of periods to the time that a question names: 1 if they overlap, falling to 0."""
     if question.span is None:
         return np.zeros(len(started))
     early = (question.span.start - ended) / (DAYS_BEFORE * DAY)
     late = (started - question.span.end) / (DAYS_AFTER * DAY)
-    near: Floats = np.clip(1 - np.maximum(np.maximum(early, late), 0), 0, 1)
+    near: Doubles = np.clip(1 - np.maximum(np.maximum(early, late), 0), 0, 1)
     return near
 
 
-def people_parts(postings: Postings, question: Question, parts: Parts) -> dict[str, Floats]:
+def people_parts(postings: Postings, question: Question, parts: ScoreParts) -> dict[str, Doubles]:
     """The parts of the sum for people, by the names in `recall.weights.PEOPLE`."""
     rows = postings.rows
     before = rows["parent"]
@@ -173,7 +173,7 @@ def people_parts(postings: Postings, question: Question, parts: Parts) -> dict[s
     return values
 
 
-def turn_parts(postings: Postings, question: Question, parts: Parts) -> dict[str, Floats]:
+def turn_parts(postings: Postings, question: Question, parts: ScoreParts) -> dict[str, Doubles]:
     """The parts of the sum for assistants, by the names in `recall.weights.ASSISTANT`.
 
     Each message has the parts of its turn.
@@ -201,7 +201,7 @@ def turn_parts(postings: Postings, question: Question, parts: Parts) -> dict[str
     return values
 
 
-def _meaning_of_turns_around(postings: Postings, cosine: Floats) -> Floats:
+def _meaning_of_turns_around(postings: Postings, cosine: Doubles) -> Doubles:
     """For each question, the mean similarity of the `NEAR` turns before and after it, less that of all turns.
 
     Adjacent turns on a subject are all similar to the query, but usually only one of them answers the query,
@@ -210,11 +210,11 @@ def _meaning_of_turns_around(postings: Postings, cosine: Floats) -> Floats:
     human = postings.rows["human"]
     centred = np.where(human, cosine - cosine[human].mean(), 0.0) if human.any() else np.zeros(len(human))
     # Most turns have two messages, so the next question is two messages away.
-    around: Floats = (postings.around(centred, 2 * NEAR + 1) - centred) / NEAR
+    around: Doubles = (postings.around(centred, 2 * NEAR + 1) - centred) / NEAR
     return around
 
 
-def _of_answers(values: Floats, turn: NDArray[np.int32], answers: NDArray[np.bool_]) -> Floats:
+def _of_answers(values: Doubles, turn: NDArray[np.int32], answers: NDArray[np.bool_]) -> Doubles:
     """For each message, the greatest value among the answers of its turn; 0 without an answer."""
     best = np.zeros(len(values))
     np.maximum.at(best, turn[answers], values[answers])
@@ -225,7 +225,7 @@ def _if(condition: bool, values: NDArray[np.float32]) -> NDArray[np.float32]:
     return values if condition else np.zeros_like(values)
 
 
-def assistance(postings: Postings) -> Floats:
+def assistance(postings: Postings) -> Doubles:
     """The degree to which the messages around each message resemble a chat with an assistant, 0 to 1.
 
     The measure is the length of the answers. The degree may differ between parts of a conversation.
@@ -233,18 +233,18 @@ def assistance(postings: Postings) -> Floats:
     return postings.once("assistance", lambda: _assistance(postings))
 
 
-def _assistance(postings: Postings) -> Floats:
+def _assistance(postings: Postings) -> Doubles:
     rows = postings.rows
     answers = (~rows["human"] & rows["recallable"]).astype(float)
     if not (rows["length"] * answers > SHORT_ANSWER).any():
         return np.zeros(len(rows))
     count = postings.around(answers, REACH)
     size = postings.around(np.log1p(rows["length"]) * answers, REACH) / np.maximum(count, 1e-9)
-    share: Floats = np.where(count > 0, 1 / (1 + np.exp(STEEPNESS * (LONG_ANSWER - size))), 0.0)
+    share: Doubles = np.where(count > 0, 1 / (1 + np.exp(STEEPNESS * (LONG_ANSWER - size))), 0.0)
     return share
 
 
-def scores(postings: Postings, question: Question, parts: Parts) -> Floats:
+def scores(postings: Postings, question: Question, parts: ScoreParts) -> Doubles:
     """The score of each message: the log odds that it answers the question."""
     share = assistance(postings)
     alone = parts.cosine is None
@@ -257,21 +257,21 @@ def scores(postings: Postings, question: Question, parts: Parts) -> Floats:
     return total
 
 
-def discounted(scores: Floats, postings: Postings, now: float, half_life: timedelta | None) -> Floats:
+def discounted(scores: Doubles, postings: Postings, now: float, half_life: timedelta | None) -> Doubles:
     """Scores discounted by age: scores are log odds, so log 2 is subtracted for each half-life."""
     if half_life is None:
         return scores
     age = np.maximum(now - postings.rows["time"], 0.0)
-    discounted: Floats = scores - np.log(2) * age / half_life.total_seconds()
+    discounted: Doubles = scores - np.log(2) * age / half_life.total_seconds()
     return discounted
 
 
-def parts_alone(postings: Postings, question: Question) -> Parts:
+def parts_alone(postings: Postings, question: Question) -> ScoreParts:
     """The parts of the score of texts without neighbours and vectors."""
     return parts_of(postings, question, postings.figures(question.terms), window=np.zeros(len(postings.rows)))
 
 
-def alone(parts: Parts, share: float = 0.0) -> Floats:
+def alone(parts: ScoreParts, share: float = 0.0) -> Doubles:
     """The score of texts without neighbours, such as summaries, on the scale of `scores`.
 
     In the sum for people a text is its own neighbourhood; in the sum for assistants it is a turn without an
@@ -289,7 +289,7 @@ def alone(parts: Parts, share: float = 0.0) -> Floats:
     if parts.cosine is not None:
         people["meaning"] = turns["human meaning"] = COSINE * parts.cosine
         people["meaning around"] = COSINE * (parts.cosine - 0.1)
-    total: Floats = (1 - share) * weighed(people, PEOPLE, words) + share * weighed(turns, ASSISTANT, words)
+    total: Doubles = (1 - share) * weighed(people, PEOPLE, words) + share * weighed(turns, ASSISTANT, words)
     return total
 
 
@@ -297,18 +297,18 @@ OWN_IN_TURN = 0.5
 ROLE_IN_TURN = 0.3
 
 
-def _within_turn(postings: Postings, question: Question, parts: Parts) -> Floats:
+def _within_turn(postings: Postings, question: Question, parts: ScoreParts) -> Doubles:
     """The part of the score that orders the messages of a turn, by their own words and by role.
 
     The human message comes first, or the answer if the question asks about "you".
     """
     human = postings.rows["human"]
     preferred = human if not question.about_other else ~human
-    total: Floats = OWN_IN_TURN * parts.own + ROLE_IN_TURN * preferred
+    total: Doubles = OWN_IN_TURN * parts.own + ROLE_IN_TURN * preferred
     return total
 
 
-def weighed(parts: Mapping[str, Floats], weights: Mapping[str, tuple[float, float]], alone: bool) -> Floats:
+def weighed(parts: Mapping[str, Doubles], weights: Mapping[str, tuple[float, float]], alone: bool) -> Doubles:
     """The weighted sum of parts.
 
     Args:
@@ -316,7 +316,7 @@ def weighed(parts: Mapping[str, Floats], weights: Mapping[str, tuple[float, floa
         weights: The weights of each part with embeddings, and without embeddings.
         alone: Whether to use the weights without embeddings.
     """
-    total: Floats = sum([weights[name][alone] * values for name, values in parts.items()], np.zeros(1))
+    total: Doubles = sum([weights[name][alone] * values for name, values in parts.items()], np.zeros(1))
     return total
 
 
@@ -340,7 +340,7 @@ class SummaryIndex:
         whole: Whether `records` contains the text of each extent.
     """
 
-    def __init__(self, records: Iterable[Record], extents: Iterable[Extent], version: int = -1) -> None:
+    def __init__(self, records: Iterable[DocumentRow], extents: Iterable[Extent], version: int = -1) -> None:
         of = {extent.key: extent for extent in extents}
         rows = sorted((record for record in records if record.key in of), key=lambda record: record.key)
         self.postings = Postings()
@@ -356,7 +356,7 @@ class SummaryIndex:
         self.whole = len(rows) == len(of)
         self.version = version
 
-    def parts(self, question: Question, figures: Figures, cosine: Floats | None) -> Parts:
+    def parts(self, question: Question, figures: Figures, cosine: Doubles | None) -> ScoreParts:
         """The parts of the score of each summary.
 
         Args:

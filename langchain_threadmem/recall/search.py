@@ -16,11 +16,11 @@ from langchain_threadmem.common.filters.conditions import Condition
 from langchain_threadmem.common.type_variables import K, T
 from langchain_threadmem.engine.flow import Flow
 from langchain_threadmem.recall.results import Why
-from langchain_threadmem.recall.versions import LOOKED_AHEAD, Said, Sought, newest_first
+from langchain_threadmem.recall.versions import LOOKED_AHEAD, Sought, Utterance, newest_first
 
-Range = tuple[float | None, float | None]
+CosineRange = tuple[float | None, float | None]
 """The lowest and the highest cosine of a hit; `None` for no bound."""
-ANY: Range = (None, None)
+ANY: CosineRange = (None, None)
 READ_AT_ONCE = 64
 """The number of candidates that are read first to check a condition; each later batch is twice as large."""
 FIRST, LEAST = 10, 4
@@ -51,7 +51,7 @@ class Hit(NamedTuple, Generic[K]):
     time: float = 0.0
 
 
-class Candidates(NamedTuple, Generic[K]):
+class CandidateHits(NamedTuple, Generic[K]):
     """The candidates of a source.
 
     Attributes:
@@ -65,10 +65,10 @@ class Candidates(NamedTuple, Generic[K]):
     standing: Sequence[Hit[K]] = ()
 
 
-class Source(Protocol[K, T]):
+class SearchSource(Protocol[K, T]):
     """A searchable set of texts."""
 
-    def candidates(self, most: int, growth: int) -> Flow[Candidates[K]]:
+    def candidates(self, most: int, growth: int) -> Flow[CandidateHits[K]]:
         """The candidates with the highest scores.
 
         Args:
@@ -79,26 +79,26 @@ class Source(Protocol[K, T]):
     def read(self, hits: Sequence[Hit[K]]) -> Flow[Mapping[K, T]]:
         """The values of hits, by key; hits that no longer exist are omitted."""
 
-    def said(self, hit: Hit[K], value: T) -> Said:
+    def said(self, hit: Hit[K], value: T) -> Utterance:
         """What a hit says."""
 
     def fields(self, value: T) -> object:
         """The object with the fields of a condition."""
 
 
-class _Result(NamedTuple, Generic[K, T]):
+class _SearchResult(NamedTuple, Generic[K, T]):
     """A hit, its value, and what it says."""
 
     hit: Hit[K]
     value: T
-    said: Said
+    said: Utterance
 
 
 def search(
-    source: Source[K, T],
+    source: SearchSource[K, T],
     most: int,
     condition: Condition | None = None,
-    within: Range = ANY,
+    within: CosineRange = ANY,
     excluded: Collection[K] = (),
     *,
     sought: Sought | None = None,
@@ -139,14 +139,14 @@ def search(
         results += [result for result in further if result.said.wording not in known_wordings]
     ordered = newest_first(results, [result.said for result in results], sought)
     found = [result._replace(hit=result.hit._replace(score=place.hit.score)) for result, place in ordered]
-    standing: list[_Result[K, T]] = []
+    standing: list[_SearchResult[K, T]] = []
     if candidates.standing and most >= LEAST:
         fitting = sorted(candidates.standing, key=lambda hit: -hit.why.likeness)
         standing = (yield from _read(source, fitting, 1, condition, known, values))[0][:1]
     return [(hit, value) for hit, value, _ in _with_standing(found, standing, most)[:most]]
 
 
-def _may_update(hit: Hit[Any], older: Sequence[Said]) -> bool:
+def _may_update(hit: Hit[Any], older: Sequence[Utterance]) -> bool:
     """Whether a hit, which is not read yet, may be a newer statement than one of several statements."""
     return bool(hit.why.terms) and any(
         hit.speaker == said.speaker and hit.time >= said.time for said in older
@@ -154,8 +154,8 @@ def _may_update(hit: Hit[Any], older: Sequence[Said]) -> bool:
 
 
 def _with_standing(
-    found: Sequence[_Result[K, T]], standing: Sequence[_Result[K, T]], most: int
-) -> Sequence[_Result[K, T]]:
+    found: Sequence[_SearchResult[K, T]], standing: Sequence[_SearchResult[K, T]], most: int
+) -> Sequence[_SearchResult[K, T]]:
     """Results with a standing instruction in the first turns, as the last of these if it fits no better.
 
     Args:
@@ -183,13 +183,13 @@ def _with_standing(
 
 
 def _read(
-    source: Source[K, T],
+    source: SearchSource[K, T],
     hits: Sequence[Hit[K]],
     most: int,
     condition: Condition | None,
     known: Callable[[T], bool] | None,
     values: dict[K, T],
-) -> Flow[tuple[list[_Result[K, T]], int]]:
+) -> Flow[tuple[list[_SearchResult[K, T]], int]]:
     """The first `most` different texts of hits that exist and meet a condition, or a few more.
 
     The second value is the number of hits that were read.
@@ -202,7 +202,7 @@ def _read(
         known: Whether the caller has a value.
         values: The values that were read before; new values are added.
     """
-    results: list[_Result[K, T]] = []
+    results: list[_SearchResult[K, T]] = []
     place_of: dict[Hashable, int] = {}
     start, size = 0, most if condition is None else max(most, READ_AT_ONCE)
     while start < len(hits) and len(results) < most:
@@ -214,7 +214,7 @@ def _read(
                 continue
             if condition is not None and not condition.holds(source.fields(value)):
                 continue
-            result = _Result(hit, value, source.said(hit, value))
+            result = _SearchResult(hit, value, source.said(hit, value))
             place = place_of.setdefault(result.said.wording, len(results))
             if place == len(results):
                 results.append(result)
@@ -224,7 +224,7 @@ def _read(
     return results[: most + LOOKED_AHEAD], min(start, len(hits))
 
 
-def is_within(cosine: float | None, within: Range) -> bool:
+def is_within(cosine: float | None, within: CosineRange) -> bool:
     """Whether a cosine lies in a range.
 
     Example:

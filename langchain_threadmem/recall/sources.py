@@ -21,7 +21,7 @@ from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.index import queries as document_queries
 from langchain_threadmem.index import vectors, watermarks
 from langchain_threadmem.index.catch_up_words import catch_up_words
-from langchain_threadmem.index.documents import Record
+from langchain_threadmem.index.documents import DocumentRow
 from langchain_threadmem.index.embed import embed, embed_tree, vectors_of
 from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.index.owner_index import catch_up_owner
@@ -34,13 +34,13 @@ from langchain_threadmem.recall.candidates import Suggestions, by_words, nearest
 from langchain_threadmem.recall.conversation_index import postings_of, summary_index_of
 from langchain_threadmem.recall.instructions.standing import keys_in, keys_of_owner
 from langchain_threadmem.recall.options import RecallOptions
-from langchain_threadmem.recall.postings import Figures, Floats, Postings
+from langchain_threadmem.recall.postings import Doubles, Figures, Postings
 from langchain_threadmem.recall.question import Question, question_of
-from langchain_threadmem.recall.recollections import Found, found_of, said_in
+from langchain_threadmem.recall.recollections import ReadHit, found_of, said_in
 from langchain_threadmem.recall.results import Why
 from langchain_threadmem.recall.scoring import (
     LITTLE,
-    Parts,
+    ScoreParts,
     SummaryIndex,
     alone,
     assistance,
@@ -48,9 +48,9 @@ from langchain_threadmem.recall.scoring import (
     parts_of,
     scores,
 )
-from langchain_threadmem.recall.search import Candidates, Hit
+from langchain_threadmem.recall.search import CandidateHits, Hit
 from langchain_threadmem.recall.unfold import leaves
-from langchain_threadmem.recall.versions import LOOKED_AHEAD, Said
+from langchain_threadmem.recall.versions import LOOKED_AHEAD, Utterance
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.summaries import queries as summary_queries
 from langchain_threadmem.tree import nodes, trees
@@ -166,7 +166,7 @@ class MemorySource:
     query: PreparedQuery
     options: RecallOptions
 
-    def candidates(self, most: int, growth: int) -> Flow[Candidates[int]]:
+    def candidates(self, most: int, growth: int) -> Flow[CandidateHits[int]]:
         """The best messages and summaries that the options allow.
 
         Fewer than requested are all. With `filters` all are returned at once.
@@ -176,7 +176,7 @@ class MemorySource:
         filtered = options.condition is not None
         if tree is None:
             found = yield from _by_indexes(runtime, None, query, options, most)
-            return Candidates(found.hits, filtered or len(found.hits) < most, found.standing)
+            return CandidateHits(found.hits, filtered or len(found.hits) < most, found.standing)
         size, summaries = yield from Sql(lambda conn: trees.extent(conn, tree))
         score = _by_postings if size < candidates.READ_WHOLE or not runtime.indexes_words else _by_indexes
         scored = yield from score(runtime, tree, query, options, most)
@@ -184,15 +184,15 @@ class MemorySource:
         if summaries is not None and options.ranks - {0}:
             by_summary = yield from _summaries(runtime, tree, summaries, scored, options, most)
         complete = filtered or max(len(scored.hits), len(by_summary)) < most
-        return Candidates([*scored.hits, *by_summary], complete, scored.standing)
+        return CandidateHits([*scored.hits, *by_summary], complete, scored.standing)
 
-    def read(self, hits: Sequence[Hit[int]]) -> Flow[Mapping[int, Found]]:
+    def read(self, hits: Sequence[Hit[int]]) -> Flow[Mapping[int, ReadHit]]:
         return (yield from found_of(self.runtime, hits))
 
-    def said(self, hit: Hit[int], value: Found) -> Said:
+    def said(self, hit: Hit[int], value: ReadHit) -> Utterance:
         return said_in(hit, value)
 
-    def fields(self, value: Found) -> dict[str, object]:
+    def fields(self, value: ReadHit) -> dict[str, object]:
         """The values of `recall.options.FIELDS`."""
         hit, message = value.recollection, value.recollection.node.message
         return {
@@ -375,7 +375,7 @@ def _share(postings: Postings) -> float:
     return float(assistance(postings).mean()) if len(postings.rows) else 0.0
 
 
-def _cosine_of(postings: Postings, cosines: Mapping[int, float] | None) -> Floats | None:
+def _cosine_of(postings: Postings, cosines: Mapping[int, float] | None) -> Doubles | None:
     if cosines is None:
         return None
     return np.array([cosines.get(key, np.nan) for key in postings.rows["key"].tolist()])
@@ -393,7 +393,7 @@ def _postings_of(question: Question, records: Sequence[OwnedRecord], tree: int |
     number: dict[tuple[int, int | None], int] = {(of, seq): n for n, (of, seq, _) in enumerate(ordered, 1)}
     postings.add(
         [
-            Record(record.key, number[of, seq], number.get((of, record.parent)), *record[3:])
+            DocumentRow(record.key, number[of, seq], number.get((of, record.parent)), *record[3:])
             for of, seq, record in ordered
         ]
     )
@@ -434,7 +434,7 @@ def _summaries(
 def _best_summaries(
     messages: Scored,
     index: SummaryIndex,
-    cosine: Floats | None,
+    cosine: Doubles | None,
     allowed: NDArray[np.bool_],
     options: RecallOptions,
     most: int,
@@ -462,8 +462,8 @@ def _best(
     postings: Postings,
     question: Question,
     figures: Figures,
-    parts: Parts,
-    total: Floats,
+    parts: ScoreParts,
+    total: Doubles,
     allowed: NDArray[np.bool_],
     most: int,
     weak_below: float | None,
@@ -485,8 +485,8 @@ def _standing(
     postings: Postings,
     question: Question,
     figures: Figures,
-    parts: Parts,
-    total: Floats,
+    parts: ScoreParts,
+    total: Doubles,
     allowed: NDArray[np.bool_],
     keys: Sequence[int],
 ) -> list[Hit[int]]:
@@ -511,8 +511,8 @@ def _hits(
     postings: Postings,
     question: Question,
     figures: Figures,
-    parts: Parts,
-    total: Floats,
+    parts: ScoreParts,
+    total: Doubles,
     chosen: NDArray[np.intp],
     weak_below: float | None,
 ) -> list[Hit[int]]:

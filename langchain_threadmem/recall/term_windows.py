@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from langchain_threadmem.common.arrays import Keys
-from langchain_threadmem.recall.postings import REACH, Floats
+from langchain_threadmem.recall.postings import REACH, Doubles
 from langchain_threadmem.recall.weights import PEOPLE
 from langchain_threadmem.storage.schema import POSITION_BITS
 
@@ -24,7 +24,7 @@ OWN = (REACH + 1) * PEOPLE["own"][1] / PEOPLE["window"][1]
 """The additional weight of a term in the message itself; a term `REACH` messages away has the weight 1."""
 
 
-def likely_keys(lists: Sequence[Keys], weights: Sequence[float], most: int) -> tuple[Keys, Floats]:
+def likely_keys(lists: Sequence[Keys], weights: Sequence[float], most: int) -> tuple[Keys, Doubles]:
     """The keys with the highest values, in no order, with the lexical scores of their neighbourhoods.
 
     Messages of different segments are not neighbours.

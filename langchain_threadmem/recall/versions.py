@@ -57,7 +57,7 @@ def is_question(text: str) -> bool:
     return text.rstrip().endswith(_QUESTION)
 
 
-class Said(NamedTuple):
+class Utterance(NamedTuple):
     """What a hit says, and who said it when.
 
     Attributes:
@@ -86,12 +86,12 @@ class Said(NamedTuple):
         """A value that equal texts of one speaker have in common, as by `alike`."""
         return self.role, self.speaker, alike(self.text), self.summary
 
-    def is_newer(self, other: Said) -> bool:
+    def is_newer(self, other: Utterance) -> bool:
         """Whether the text was said after another."""
         return (self.time, self.order) > (other.time, other.order)
 
 
-class Statement(NamedTuple):
+class Assertion(NamedTuple):
     """A short text that states something, for the comparison with other statements.
 
     Attributes:
@@ -112,7 +112,7 @@ class Sought(NamedTuple):
         >>> from langchain_threadmem.index.language import ENGLISH
         >>> sought = sought_in("Where is my office?", ENGLISH)
         >>> texts = "My office is in Rome.", "I moved: my office is in Oslo.", "My wife's office is in Bari."
-        >>> said = (Said(text, "human", "", time) for time, text in enumerate(texts))
+        >>> said = (Utterance(text, "human", "", time) for time, text in enumerate(texts))
         >>> rome, oslo, bari = map(sought.statement, said)
         >>> sought.updates(oslo, rome), sought.updates(bari, rome)
         (True, False)
@@ -122,7 +122,7 @@ class Sought(NamedTuple):
     words: frozenset[str]
     language: Language
 
-    def statement(self, said: Said) -> Statement | None:
+    def statement(self, said: Utterance) -> Assertion | None:
         """A text as a statement about the query; `None` for a question, a long text, or another subject."""
         text, language = said.text, self.language
         if said.summary is not None or len(text) > LONGEST or is_question(text):
@@ -131,23 +131,23 @@ class Sought(NamedTuple):
         terms = frozenset(words) - language.stop_terms
         if len(terms) > MOST_TERMS or not terms & self.terms:
             return None
-        return Statement(words, terms, self._changes(text.lower()))
+        return Assertion(words, terms, self._changes(text.lower()))
 
     def _changes(self, text: str) -> bool:
         """Whether a text in lower case announces a change."""
         change = self.language.change_expression
         return change is not None and bool(change.search(text))
 
-    def may_state(self, said: Said) -> bool:
+    def may_state(self, said: Utterance) -> bool:
         """Whether a text may be a statement about the query."""
         return bool(said.shared) and len(said.text) <= LONGEST and not is_question(said.text)
 
-    def covers(self, said: Said) -> bool:
+    def covers(self, said: Utterance) -> bool:
         """Whether a text contains about half of the terms, or more."""
         # The names of people are no words that are shared.
         return 2 * len(said.shared) >= len(self.terms) - 1
 
-    def compares(self, newer: Said, older: Said) -> bool:
+    def compares(self, newer: Utterance, older: Utterance) -> bool:
         """Whether a text may be a newer statement than another; the others are not split into terms."""
         return (
             self.covers(older)
@@ -156,7 +156,7 @@ class Sought(NamedTuple):
             and (set(older.shared) <= set(newer.shared) or self._changes(newer.text.lower()))
         )
 
-    def updates(self, newer: Statement, older: Statement) -> bool:
+    def updates(self, newer: Assertion, older: Assertion) -> bool:
         """Whether a newer statement is about the same thing as an older one."""
         sought = older.terms & self.terms
         if len(sought) < SHARED * len(self.terms):
@@ -173,7 +173,7 @@ class Sought(NamedTuple):
             )
         return same and not self._of_another(newer, older, sought)
 
-    def _of_another(self, newer: Statement, older: Statement, sought: frozenset[str]) -> bool:
+    def _of_another(self, newer: Assertion, older: Assertion, sought: frozenset[str]) -> bool:
         """Whether a statement names another thing: "my wife's office" after "my office", not "my new office".
 
         A word of the query that names the older thing ("my first car") names the newer one too.
@@ -204,7 +204,7 @@ def sought_in(query: str, language: Language) -> Sought:
     return Sought(frozenset(question_of(query, language).terms), frozenset(language.terms(query)), language)
 
 
-def newest_first(results: Sequence[T], said: Sequence[Said], sought: Sought) -> list[tuple[T, T]]:
+def newest_first(results: Sequence[T], said: Sequence[Utterance], sought: Sought) -> list[tuple[T, T]]:
     """Results, the best first, with each newer statement of a thing directly before the older statement.
 
     Args:
@@ -218,9 +218,9 @@ def newest_first(results: Sequence[T], said: Sequence[Said], sought: Sought) -> 
     stating = [n for n, one in enumerate(said) if sought.may_state(one)]
     if len(stating) < 2:
         return [(result, result) for result in results]
-    statements: dict[int, Statement | None] = {}
+    statements: dict[int, Assertion | None] = {}
 
-    def statement(n: int) -> Statement | None:
+    def statement(n: int) -> Assertion | None:
         if n not in statements:
             statements[n] = sought.statement(said[n])
         return statements[n]

@@ -21,9 +21,9 @@ from langchain_threadmem.messages.ids import own_id
 from langchain_threadmem.messages.prompt import newest_human
 from langchain_threadmem.messages.roles import ANSWERING, OPENING, TYPES
 from langchain_threadmem.messages.tool_pairs import call_ids
-from langchain_threadmem.messages.typed_json import Writer
+from langchain_threadmem.messages.typed_json import WriteOpaque
 from langchain_threadmem.selection.moves import heal
-from langchain_threadmem.selection.moves.heal import Move
+from langchain_threadmem.selection.moves.heal import TurnMove
 from langchain_threadmem.selection.run_selector import ThreadedConversation, parent_if_emptied, select
 from langchain_threadmem.selection.tree_view import add_written, turns
 from langchain_threadmem.storage.schema import State
@@ -137,7 +137,7 @@ def _write(
     drafts: Sequence[Draft],
     parent: Parent = TIP,
     chosen_in: TreeEpoch | None = None,
-    moves: Sequence[Move] = (),
+    moves: Sequence[TurnMove] = (),
     vectors: NewVectors | None = None,
 ) -> Flow[list[ConversationNode]]:
     if not drafts:
@@ -188,7 +188,7 @@ def with_own_ids(conversation: ThreadedConversation, messages: list[BaseMessage]
 
 
 def _owned(
-    conn: Conn, tree: int, turn: Sequence[BaseMessage], write_value: Writer
+    conn: Conn, tree: int, turn: Sequence[BaseMessage], write_value: WriteOpaque
 ) -> tuple[list[BaseMessage], list[tuple[str, str]]]:
     """A turn with its own ids, and the reused and own ids of the answers that are not stored yet.
 

@@ -90,7 +90,7 @@ class Share:
         return takes
 
 
-class Question:
+class ModelQuestion:
     """A choice that a model can be asked about: candidates, their odds, and the effect of each answer.
 
     Args:

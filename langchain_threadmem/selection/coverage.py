@@ -33,8 +33,8 @@ from langchain_threadmem.messages.roles import is_answer
 from langchain_threadmem.messages.tokens import count_text
 from langchain_threadmem.recall.quoting import Recalled
 from langchain_threadmem.selection.prompts import runners_up
-from langchain_threadmem.selection.prompts.quotations import Turn, block, place_of
-from langchain_threadmem.selection.prompts.runners_up import Candidates, Path
+from langchain_threadmem.selection.prompts.quotations import QuotedTurn, block, place_of
+from langchain_threadmem.selection.prompts.runners_up import CandidatePath, ParentChances
 from langchain_threadmem.selection.run_selector import ThreadedConversation
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import nodes, read, trees
@@ -84,7 +84,7 @@ class _Made(NamedTuple):
         keys: Keys of the nodes that the block quotes.
     """
 
-    candidates: Candidates | None
+    candidates: ParentChances | None
     quoted: Sequence[BaseMessage]
     ids: frozenset[str | None]
     numbers: frozenset[int]
@@ -117,7 +117,7 @@ class BlocksBefore(TreeCache[_MadeBlocks]):
         self.values.clear()
 
 
-class _Read(NamedTuple):
+class _BlockSources(NamedTuple):
     """What the blocks of a thread are made of.
 
     Attributes:
@@ -131,7 +131,7 @@ class _Read(NamedTuple):
     """
 
     version: tuple[int, int]
-    path: Path
+    path: CandidatePath
     turns: Mapping[int, Sequence[NodeRow]]
     first: Mapping[int, Sequence[NodeRow]]
     small: int
@@ -139,7 +139,7 @@ class _Read(NamedTuple):
     made: Mapping[int, _Made]
 
 
-_NOTHING = _Read((0, 0), Path({}, {}), {}, {}, 0, {}, {})
+_NOTHING = _BlockSources((0, 0), CandidatePath({}, {}), {}, {}, 0, {}, {})
 
 
 def messages(conversation: ThreadedConversation) -> Flow[list[BaseMessage]]:
@@ -291,7 +291,9 @@ class _Blocks:
         shown: The ids of the messages of the thread that the prompt contains.
     """
 
-    def __init__(self, conversation: ThreadedConversation, found: _Read, shown: set[str | None]) -> None:
+    def __init__(
+        self, conversation: ThreadedConversation, found: _BlockSources, shown: set[str | None]
+    ) -> None:
         self._conversation, self._found = conversation, found
         self._shown = shown
         self._places: list[list[Any]] = []
@@ -322,7 +324,7 @@ class _Blocks:
         is_small = candidates is not None and candidates.number <= self._found.small
         rows = [] if candidates is None else list(self._turns(str(question.id), candidates, is_small))
         other = self._conversation.runtime.parts.read
-        turns = (Turn(nodes_of(turn, other), chance) for turn, chance in rows)
+        turns = (QuotedTurn(nodes_of(turn, other), chance) for turn, chance in rows)
         left = max(LEAST_RECALLED, int(SHARE_RECALLED * length / _LETTERS)) - self._recalled
         new = [hit for hit in hits if place_of(hit) not in self._places]
         name = self._conversation.name
@@ -348,7 +350,7 @@ class _Blocks:
         )
 
     def _turns(
-        self, question_id: str, candidates: Candidates, is_small: bool
+        self, question_id: str, candidates: ParentChances, is_small: bool
     ) -> Iterator[tuple[Sequence[NodeRow], float | None]]:
         """The rows of the turns to quote, the likeliest first, and their probabilities."""
         if is_small:
@@ -384,7 +386,7 @@ def _missing(chances: Chances, shown: Collection[int], share: float) -> list[tup
 
 
 def _before(
-    found: _Read, question_id: str, candidates: Candidates
+    found: _BlockSources, question_id: str, candidates: ParentChances
 ) -> list[tuple[Sequence[NodeRow], float | None]]:
     """All turns of a small conversation before a question, and their probabilities."""
     chances, unseen = dict(candidates.chances), found.unseen.get(question_id, ())
@@ -399,7 +401,7 @@ def _before(
 
 def _read(
     conversation: ThreadedConversation, thread: Sequence[BaseMessage], known: _MadeBlocks | None
-) -> Flow[_Read]:
+) -> Flow[_BlockSources]:
     """Read what the blocks of a thread are made of; `known` are blocks that were made before."""
     tree, cover = (yield from tree_of(conversation)), conversation.cover or 0.0
     asked_at = {n: str(message.id) for n, message in enumerate(thread) if isinstance(message, HumanMessage)}
@@ -408,7 +410,7 @@ def _read(
     most = conversation.cover_tokens
     floor = FLOOR if most is None else min(FLOOR, most)
 
-    def find(conn: Conn) -> _Read:
+    def find(conn: Conn) -> _BlockSources:
         row = nodes.by_message(conn, tree, questions[-1])
         if row is None:
             return _NOTHING
@@ -437,12 +439,14 @@ def _read(
             else:
                 ends |= {number for number, _ in _missing(candidates.chances, own, cover)}
         turns = runners_up.turns(conn, tree, ends) if ends else {}
-        return _Read(version, path, turns, first, small, unseen, made)
+        return _BlockSources(version, path, turns, first, small, unseen, made)
 
     return (yield from Sql(find))
 
 
-def _usable(conn: Conn, known: _MadeBlocks, thread: Sequence[BaseMessage], path: Path) -> dict[int, _Made]:
+def _usable(
+    conn: Conn, known: _MadeBlocks, thread: Sequence[BaseMessage], path: CandidatePath
+) -> dict[int, _Made]:
     """The blocks that are still those of their questions: to the first that is not."""
     made: dict[int, _Made] = {}
     same = next(

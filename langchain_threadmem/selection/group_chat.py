@@ -48,7 +48,7 @@ CUES = (*MESSAGE_CUES, "link")
 _GREETING, _QUESTION = CUES.index("greeting"), CUES.index("question")
 
 
-class _Thread:
+class _GroupThread:
     """A thread: the place of its last message, its size and its speakers."""
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class _Thread:
 
 
 @dataclass(slots=True, eq=False)
-class Message:
+class GroupMessage:
     """A message of a group chat. People are numbers, in the order in which they first spoke.
 
     Attributes:
@@ -87,7 +87,7 @@ class Message:
     parent: int = NOBODY
     parent_speaker: int = NOBODY
     parent_terms: Mapping[str, float] = field(default_factory=dict)
-    thread: _Thread = field(default_factory=_Thread)
+    thread: _GroupThread = field(default_factory=_GroupThread)
     replies: int = 0
     heard: set[int] = field(default_factory=set)
 
@@ -105,8 +105,8 @@ class GroupChat:
         self._people: dict[tuple[bool, str], int] = {}
         self._names: dict[str, set[int]] = {}
         """The people with a name, or with a part of a name of several words."""
-        self._latest: deque[Message] = deque(maxlen=WINDOW)
-        self._threads: dict[int, _Thread] = {}
+        self._latest: deque[GroupMessage] = deque(maxlen=WINDOW)
+        self._threads: dict[int, _GroupThread] = {}
         self._speeches: dict[int, Speech] = {}
 
     def __len__(self) -> int:
@@ -152,7 +152,7 @@ class GroupChat:
         text = repr(one_line(end.human or end.answer, 40))
         return f"continues {text}" if _key(name) == _key(speaker) else f"answers {name or 'somebody'}: {text}"
 
-    def describe(self, speech: Speech, reads: Reader) -> tuple[list[Message], Floats]:
+    def describe(self, speech: Speech, reads: Reader) -> tuple[list[GroupMessage], Floats]:
         """The candidates of a message, oldest first, and their features.
 
         Returns:
@@ -164,7 +164,7 @@ class GroupChat:
     def _person(self, speech: Speech) -> int:
         return self._people.get((speech.is_answer, _key(speech.speaker)), len(self._people))
 
-    def _read(self, speech: Speech, reads: Reader) -> Message:
+    def _read(self, speech: Speech, reads: Reader) -> GroupMessage:
         speaker, text, stop_words = self._person(speech), speech.text, reads.phrases.stop_words
         addressed, address = NOBODY, _ADDRESS.match(text)
         if address:
@@ -178,7 +178,7 @@ class GroupChat:
         length = float(np.sqrt(features.rarity @ features.rarity)) or 1.0
         terms = dict(zip(features.terms, (features.rarity / length).tolist(), strict=True))
         cues = (*features.cues, float("http" in text))
-        return Message(
+        return GroupMessage(
             speech.id, speaker, addressed, frozenset(named - {speaker, NOBODY}), terms, cues, len(self)
         )
 
@@ -200,7 +200,7 @@ class GroupChat:
             }
         return next(iter(people)) if len(people) == 1 else NOBODY
 
-    def _place(self, message: Message, previous: int | None, above: Message | None) -> None:
+    def _place(self, message: GroupMessage, previous: int | None, above: GroupMessage | None) -> None:
         """Put a message in its thread; `above` is the previous message, if it is one of the latest."""
         if previous is None:
             message.parent, message.parent_speaker = message.place, message.speaker
@@ -265,7 +265,7 @@ def _names(name: str) -> set[str]:
     return {part.removeprefix("@") for part in parts | {whole}} - {""}
 
 
-def _described(message: Message, latest: Sequence[Message]) -> tuple[list[Message], Floats]:
+def _described(message: GroupMessage, latest: Sequence[GroupMessage]) -> tuple[list[GroupMessage], Floats]:
     """The candidates among the latest messages, and their features."""
     if not latest:
         return [], np.zeros((1, 0), np.float32)

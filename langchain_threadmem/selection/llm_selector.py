@@ -18,7 +18,7 @@ from langchain_threadmem.errors import InputError, SelectionError
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.messages.quoting import marked
 from langchain_threadmem.messages.text import cut, plural
-from langchain_threadmem.selection.cascade import RELIABILITY, Question, Reliability, Share
+from langchain_threadmem.selection.cascade import RELIABILITY, ModelQuestion, Reliability, Share
 from langchain_threadmem.selection.choice import Choice
 from langchain_threadmem.selection.selectors import AnySelector, FlowSelector, SemanticNodeSelector
 from langchain_threadmem.selection.tree_view import OnFailure, TreeView
@@ -195,7 +195,7 @@ class LLMNodeSelector(FlowSelector):
         shown = _shortlist(ends, self.shortlist, weighed, LIKELY if cascade else 1.0)
         question = None
         if cascade and weighed is not None:
-            question = Question(weighed, [*(end.id for end in shown), None], self.reliability)
+            question = ModelQuestion(weighed, [*(end.id for end in shown), None], self.reliability)
             tree.reason, tree.chances = weighed.reason, weighed.stored_chances
         if not self._share.takes(1.0 if question is None else question.gain):
             return None if weighed is None else weighed.parent_id
@@ -214,7 +214,7 @@ class LLMNodeSelector(FlowSelector):
             return fallback
         return self._chosen(answer, question, tree)
 
-    def _chosen(self, answer: NodeSelection, question: Question | None, tree: TreeView) -> int | None:
+    def _chosen(self, answer: NodeSelection, question: ModelQuestion | None, tree: TreeView) -> int | None:
         """The answer itself; in a cascade the likeliest candidate, given the answer."""
         chosen = answer.selected_node_id
         if question is not None:

@@ -17,7 +17,7 @@ from langchain_threadmem.engine.flow import Flow
 from langchain_threadmem.errors import DriverError, PersistenceError, SelectionError
 from langchain_threadmem.index.latest_vectors import NewVectors
 from langchain_threadmem.messages.ids import storable
-from langchain_threadmem.selection.moves.heal import Move, moves
+from langchain_threadmem.selection.moves.heal import TurnMove, moves
 from langchain_threadmem.selection.selectors import AnySelector, LinearNodeSelector, choice_of
 from langchain_threadmem.selection.tree_view import OnFailure, TreeView, turns
 from langchain_threadmem.selection.turn_ends import TurnEnd, TurnIndex
@@ -77,7 +77,7 @@ class Selected(NamedTuple):
     chances: Chances = ()
     preferred: Parent = TIP
     turns: TurnIndex | None = None
-    moves: Sequence[Move] = ()
+    moves: Sequence[TurnMove] = ()
     chosen_in: TreeEpoch | None = None
     vectors: NewVectors | None = None
 

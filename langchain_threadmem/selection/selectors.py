@@ -256,7 +256,7 @@ class SemanticNodeSelector(FlowSelector):
 
     def _vectors(
         self, tree: TreeView, ends: Sequence[TurnEnd], bare: BareTexts, text: str, language: str
-    ) -> Flow[_Source]:
+    ) -> Flow[_TurnVectors]:
         """The vectors of the turns and of the message."""
         runtime = tree.runtime
         if runtime is None and self._embedder is None:
@@ -270,11 +270,11 @@ class SemanticNodeSelector(FlowSelector):
         separate = yield from runtime.get(OtherLanguages).model_for(language)
         model = "" if separate is not None else (yield from model_of(runtime))
         if not model:
-            return _Source(NONE, NOTHING, "", separate)
+            return _TurnVectors(NONE, NOTHING, "", separate)
         if runtime.get(Indexes).settings.history > 1:
             cached = yield from catch_up_vectors(runtime, tree.tree)
             vector = (yield from embed(runtime, [text]))[0]
-            return _Source(NONE if cached is None else cached.vectors, vector, runtime.embedder.model)
+            return _TurnVectors(NONE if cached is None else cached.vectors, vector, runtime.embedder.model)
         newest = ends[-NEWEST:]
         yield from read_texts(tree, newest, bare)
         numbers = {end.human_id for end in newest if end.human_id}
@@ -289,10 +289,10 @@ class SemanticNodeSelector(FlowSelector):
             runtime, model, tree.tree, tree.turns.epoch, numbers, texts, text
         )
         tree.vectors = new_vectors(runtime, tree.tree, latest)
-        return _Source(latest.vectors, vector, model, rough=latest.rough)
+        return _TurnVectors(latest.vectors, vector, model, rough=latest.rough)
 
 
-class _Source(NamedTuple):
+class _TurnVectors(NamedTuple):
     """The vectors of turns.
 
     Attributes:
@@ -310,7 +310,9 @@ class _Source(NamedTuple):
     rough: Floats | None = None
 
 
-def _compared(tree: TreeView, ends: Sequence[TurnEnd], source: _Source, text: str) -> Flow[list[TurnEnd]]:
+def _compared(
+    tree: TreeView, ends: Sequence[TurnEnd], source: _TurnVectors, text: str
+) -> Flow[list[TurnEnd]]:
     """The turns that a message is compared with: the newest, and similar older turns."""
     older: list[int] = []
     runtime = tree.runtime
@@ -337,14 +339,14 @@ def _said(turn_ends: Iterable[TurnEnd]) -> dict[int, str]:
     return texts
 
 
-def _embedded(own: Embedder, ends: Sequence[TurnEnd], text: str) -> Flow[_Source]:
+def _embedded(own: Embedder, ends: Sequence[TurnEnd], text: str) -> Flow[_TurnVectors]:
     """Vectors of turns and of a message by another model than the memory's, whose vectors are only cached."""
     by_id = _said(ends)
     ids = sorted(by_id)
     texts = [*(by_id[id_] for id_ in ids), text]
     rows = yield from own.embed(texts)
     seqs = np.array(ids, np.int64)
-    return _Source(Vectors(seqs, seqs, rows[:-1]), rows[-1], own.model)
+    return _TurnVectors(Vectors(seqs, seqs, rows[:-1]), rows[-1], own.model)
 
 
 class OtherLanguages(SharedComponent):

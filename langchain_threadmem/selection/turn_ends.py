@@ -107,7 +107,7 @@ class Exchange:
     end: int
 
 
-class _Turn(NamedTuple):
+class _TurnSoFar(NamedTuple):
     """The part of a turn down to a node.
 
     Attributes:
@@ -127,7 +127,7 @@ class _Turn(NamedTuple):
     said: int | None = None
 
 
-_NO_TURN = _Turn()
+_NO_TURN = _TurnSoFar()
 
 
 class TurnIndex:
@@ -177,7 +177,7 @@ class TurnIndex:
         self._following: dict[int, int] = {}
         self._leaves: dict[int, int] = {}
         # Known ends of threads below turn ends, valid until a thread branches.
-        self._turn_of: dict[int, _Turn] = {}
+        self._turn_of: dict[int, _TurnSoFar] = {}
         self._first: dict[int, int] = {}
         # For a human node that replaces another (an edit or a move): the first version.
         self._above_system: dict[int, int | None] = {}
@@ -354,7 +354,7 @@ class TurnIndex:
                 return
             self.severed[node.id] = node.parent_id
         if node.message.type == "human":
-            turn = _Turn(node.id, text_of(node.message), self._continued(above), said=node.id)
+            turn = _TurnSoFar(node.id, text_of(node.message), self._continued(above), said=node.id)
         else:
             turn = above or _NO_TURN
             calls = text_of_calls(node.message, turn.calls)
@@ -366,13 +366,13 @@ class TurnIndex:
             turn = self._extended(node, turn, above)
         self._turn_of[node.id] = turn
 
-    def _continued(self, above: _Turn | None) -> int | None:
+    def _continued(self, above: _TurnSoFar | None) -> int | None:
         """The turn end that a human message continues, by the part of the turn above it."""
         if above is None or above.end is None:
             return above.previous if above else None
         return self._now(above.end)
 
-    def _extended(self, node: ConversationNode, turn: _Turn, above: _Turn | None) -> _Turn:
+    def _extended(self, node: ConversationNode, turn: _TurnSoFar, above: _TurnSoFar | None) -> _TurnSoFar:
         """The part of a turn down to a live node, which may be its new end."""
         is_human, answers = node.message.type == "human", is_answer(node.message)
         self._add_to_exchange(node)
@@ -393,7 +393,7 @@ class TurnIndex:
             end = replace(former, id=node.id, timestamp=node.timestamp, calls=turn.calls)
         self._put(former, end)
         said = node.id if answers else turn.said
-        return _Turn(turn.human_id, turn.human, turn.previous, turn.calls, end.id, said)
+        return _TurnSoFar(turn.human_id, turn.human, turn.previous, turn.calls, end.id, said)
 
     def _add_to_exchange(self, node: ConversationNode) -> None:
         if isinstance(node.message, ToolMessage):
@@ -402,7 +402,7 @@ class TurnIndex:
         elif calls := call_ids(node.message):
             self.exchanges |= dict.fromkeys(calls, Exchange(calls, node.id))
 
-    def _made(self, node: ConversationNode, turn: _Turn, is_open: bool) -> TurnEnd:
+    def _made(self, node: ConversationNode, turn: _TurnSoFar, is_open: bool) -> TurnEnd:
         """The end of a turn in a human message or an answer."""
         placement = self._placements.get(turn.human_id or 0)
         return TurnEnd(

@@ -30,14 +30,14 @@ from langchain_threadmem.errors import ClosedError, DriverError, PersistenceErro
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.storage.transaction import Transaction
 
-Write = Transaction[Any]
+AnyTransaction = Transaction[Any]
 MAX_BATCH = 512
 """The number of writes from which a batch takes no more jobs from the queue."""
 STALLED_SECONDS = 1.0
 """The time in seconds after which an additional thread takes the writes behind a batch."""
 
 
-def run_all(conn: Conn, writes: Sequence[Write]) -> list[Any]:
+def run_all(conn: Conn, writes: Sequence[AnyTransaction]) -> list[Any]:
     """Run writes in one transaction, in order; neighbours of a class with `together` run in one call.
 
     Returns:
@@ -54,7 +54,7 @@ class _Jobs(NamedTuple):
     """Writes that were submitted in one iteration of a loop, and the futures of their results."""
 
     loop: asyncio.AbstractEventLoop
-    writes: list[Write]
+    writes: list[AnyTransaction]
     waiting: list[asyncio.Future[Any]]
 
 
@@ -72,7 +72,7 @@ class GroupWriter:
         max_threads: The maximum number of threads that call `commit` at the same time.
     """
 
-    def __init__(self, commit: Callable[[Sequence[Write]], list[Any]], max_threads: int = 1) -> None:
+    def __init__(self, commit: Callable[[Sequence[AnyTransaction]], list[Any]], max_threads: int = 1) -> None:
         self._commit = commit
         self._max_threads = max_threads
         self._extra_threads: set[threading.Thread] = set()
@@ -83,7 +83,7 @@ class GroupWriter:
         self._thread = threading.Thread(target=self._run, name="threadmem-writer", daemon=True)
         self._thread.start()
 
-    async def submit(self, write: Write) -> Any:
+    async def submit(self, write: AnyTransaction) -> Any:
         """Queue a write and wait until it is committed.
 
         Raises:
@@ -174,7 +174,7 @@ class GroupWriter:
             self._queue.put(None)  # The thread stops after these jobs.
         return batch
 
-    def _results(self, writes: Sequence[Write]) -> list[Any]:
+    def _results(self, writes: Sequence[AnyTransaction]) -> list[Any]:
         """The results of writes in one transaction or, if it fails, in a transaction for each write."""
         try:
             return self._commit(writes)

@@ -79,7 +79,7 @@ def newest(tree: ColumnElement[int], column: str = "key") -> ScalarSelect[int]:
     return row.correlate_except(last).scalar_subquery()
 
 
-def marked(tree: ColumnElement[int], name: ColumnElement[str]) -> ColumnElement[int]:
+def watermark_of(tree: ColumnElement[int], name: ColumnElement[str]) -> ColumnElement[int]:
     """The watermark of a tree by name: the number of its last indexed node, or 0."""
     seq = select(watermark.c.seq).where(watermark.c.tree == tree, watermark.c.name == name)
     number: ColumnElement[int] = func.coalesce(seq.correlate_except(watermark).scalar_subquery(), ZERO)

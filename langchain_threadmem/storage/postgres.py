@@ -31,7 +31,7 @@ from langchain_threadmem.common.type_variables import T
 from langchain_threadmem.errors import InputError, PersistenceError, StorageBusyError
 from langchain_threadmem.storage import schema
 from langchain_threadmem.storage.migrations import check, is_newest, migrate
-from langchain_threadmem.storage.statements import Conn, Cursor, Query, Statement, refused, with_rows
+from langchain_threadmem.storage.statements import BoundStatement, Conn, Cursor, Statement, refused, with_rows
 from langchain_threadmem.storage.threaded import Threaded
 from langchain_threadmem.storage.transaction import Transaction, not_nested
 
@@ -61,7 +61,7 @@ _NO_SERVER = "query_wait_timeout"
 """The error of PgBouncer if a transaction waited too long for a connection to the server."""
 
 
-class _State(NamedTuple):
+class _DatabaseState(NamedTuple):
     """What a database says when it is opened."""
 
     version: int | None
@@ -157,7 +157,7 @@ class PostgresDatabase(Threaded, forking.Forkable):
             conn.script(f"SELECT pg_advisory_xact_lock({_MIGRATION_LOCK})")
             migrate(conn, time.time())
 
-    def _state(self) -> _State | None:
+    def _state(self) -> _DatabaseState | None:
         """The state of the tables; `None` if there are none. The first call looks for a pooler."""
         import psycopg
 
@@ -169,7 +169,7 @@ class PostgresDatabase(Threaded, forking.Forkable):
             if self._prepares is None:
                 self._prepares = process == connection.info.backend_pid
             connection.prepare_threshold = self._prepare_threshold
-            return _State(*state)
+            return _DatabaseState(*state)
 
     def after_fork(self, *, child: bool) -> None:
         """In a child, drop threads and connections without closing the connections of the parent."""
@@ -373,7 +373,7 @@ class PipelinedConn(Conn):
         self._send(f"WITH {parts} {texts[-1]}" if parts else texts[-1], values, self._writing)
 
     def if_any(
-        self, condition: Query, insertion: Statement, rows: Sequence[Sequence[Any]]
+        self, condition: BoundStatement, insertion: Statement, rows: Sequence[Sequence[Any]]
     ) -> list[tuple[Any, ...]]:
         """Insert rows if a query returns a row, which is locked, in one statement."""
         if not rows:
@@ -399,7 +399,7 @@ class PipelinedConn(Conn):
         except (UnicodeEncodeError, OverflowError) as error:
             raise refused(error) from error
 
-    def each(self, *queries: Query) -> list[list[tuple[Any, ...]]]:
+    def each(self, *queries: BoundStatement) -> list[list[tuple[Any, ...]]]:
         """Execute independent statements in one round trip."""
         self._flush()
         cursors = []

@@ -104,7 +104,7 @@ class Statement:
         return str(compiled), order
 
 
-Query = tuple[Statement, Sequence[Any]]
+BoundStatement = tuple[Statement, Sequence[Any]]
 """A statement that returns rows, with its values."""
 
 
@@ -139,7 +139,7 @@ def _beside(*queries: Statement) -> Statement:
     return _Beside(*queries)
 
 
-def beside(*queries: Query) -> Query:
+def beside(*queries: BoundStatement) -> BoundStatement:
     """One query for several: the rows of the first, with the rows of the others beside them, or nulls.
 
     All queries but the last return at most a few rows, since the rows are multiplied.
@@ -196,7 +196,7 @@ class Conn:
         rows = self.all(statement, *values)
         return rows[0] if rows else None
 
-    def each(self, *queries: Query) -> list[list[tuple[Any, ...]]]:
+    def each(self, *queries: BoundStatement) -> list[list[tuple[Any, ...]]]:
         """Execute independent statements; on PostgreSQL in one round trip."""
         return [self.all(statement, *values) for statement, values in queries]
 
@@ -217,7 +217,7 @@ class Conn:
         self.many(statement, rows)
 
     def if_any(
-        self, condition: Query, insertion: Statement, rows: Sequence[Sequence[Any]]
+        self, condition: BoundStatement, insertion: Statement, rows: Sequence[Sequence[Any]]
     ) -> list[tuple[Any, ...]]:
         """Insert rows if a query returns a row, which is locked; on PostgreSQL in one statement.
 

@@ -56,11 +56,11 @@ class Piece:
 
 Changes = dict[int, Piece | None]
 """The replacements of stored units, by key; `None` for a removed unit."""
-Write = Callable[[Sequence[str], str], Flow[MessageSummary]]
+SummarizeTexts = Callable[[Sequence[str], str], Flow[MessageSummary]]
 """Summarises texts; the second argument is the summary of the texts before them."""
 Below = Callable[[Sequence[Piece]], Flow[list[Piece]]]
 """Reads the units of stored summaries, in order."""
-Read = Callable[[Sequence[Piece]], Flow[None]]
+ReadPieces = Callable[[Sequence[Piece]], Flow[None]]
 """Reads the texts of stored pieces."""
 
 
@@ -74,7 +74,7 @@ class Condenser:
         limits: The limits of a group.
     """
 
-    def __init__(self, write: Write, below: Below, read: Read, limits: Limits) -> None:
+    def __init__(self, write: SummarizeTexts, below: Below, read: ReadPieces, limits: Limits) -> None:
         self._write = write
         self._below = below
         self._read = read

@@ -263,7 +263,7 @@ def live(conn: Conn, keys: Sequence[int]) -> int:
     return int(row[0]) if row else 0
 
 
-def settled(conn: Conn, keys: Sequence[int], *, anew: bool) -> set[int]:
+def covered_or_forgotten(conn: Conn, keys: Sequence[int], *, anew: bool) -> set[int]:
     """The units that were forgotten or, unless `anew`, are covered by a summary."""
     return {
         key

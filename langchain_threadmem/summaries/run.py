@@ -61,7 +61,7 @@ class Summarising:
 
 
 @dataclass
-class Plan:
+class SummaryPlan:
     """The input of a run: stored summaries, and units without a summary.
 
     Attributes:
@@ -98,7 +98,7 @@ class Unwritten(Exception):  # noqa: N818 - ends a run, and is caught by the ver
 class Renewal:
     """One run for one hierarchy of summaries."""
 
-    def __init__(self, call: Summarising, plan: Plan) -> None:
+    def __init__(self, call: Summarising, plan: SummaryPlan) -> None:
         self.call = call
         self.plan = plan
         self.condenser = Condenser(self._write, self._below, self._read, call.limits)

@@ -30,9 +30,9 @@ from langchain_threadmem.summaries.hierarchy import Piece
 from langchain_threadmem.summaries.run import (
     WHOLE,
     By,
-    Plan,
     Renewal,
     Summarising,
+    SummaryPlan,
     Unwritten,
     piece_of,
     pieces_of,
@@ -140,25 +140,27 @@ def summarize_long_term_memory(call: Summarising) -> Flow[MemoryUnit | None]:
 
     tree = yield from Sql(lambda conn: trees.find_or_create(conn, owner, "", now, SUMMARIES), write=True)
 
-    def read(conn: Conn) -> Plan:
+    def read(conn: Conn) -> SummaryPlan:
         keys = summary_queries.new_roots(conn, owner)
         rows = {row.key: row for row in unit_queries.by_keys(conn, owner, keys)}
         trees.check_all(conn, {row.tree for row in rows.values()})
         roots = pieces_of([rows[key] for key in keys], call.limits)
         versions = (0, trees.head(conn, tree).version)
-        return Plan(
+        return SummaryPlan(
             "", 2, 0, tree, versions, summary_queries.stored(conn, tree), {WHOLE: roots} if roots else {}
         )
 
     return (yield from _summarize(call, read))
 
 
-def _plan_session(conn: Conn, call: Summarising, session: str, source: int, tree: int, by: By | None) -> Plan:
+def _plan_session(
+    conn: Conn, call: Summarising, session: str, source: int, tree: int, by: By | None
+) -> SummaryPlan:
     before, seq = summary_queries.covered(conn, source)
     chosen: By = by or ("thread" if before == "thread" else "session")
     fresh = before != chosen
     rows = nodes.since(conn, source, 0 if fresh else seq)
-    settled = summary_queries.settled(conn, [row.key for row in rows], anew=fresh)
+    settled = summary_queries.covered_or_forgotten(conn, [row.key for row in rows], anew=fresh)
     row_of = {row.seq: row for row in rows if row.state == State.LIVE and row.key not in settled}
     live = [row_of[seq] for seq in parents_first({seq: row.parent for seq, row in row_of.items()})]
     new: dict[int, list[Piece]] = {}
@@ -172,7 +174,7 @@ def _plan_session(conn: Conn, call: Summarising, session: str, source: int, tree
     versions = trees.head(conn, source).version, trees.head(conn, tree).version
     seq = rows[-1].seq if rows else seq
     stored = summary_queries.stored(conn, tree)
-    return Plan(session, 1, source, tree, versions, stored, new, chosen, seq, fresh)
+    return SummaryPlan(session, 1, source, tree, versions, stored, new, chosen, seq, fresh)
 
 
 def _threads(conn: Conn, source: int) -> dict[int, int]:
@@ -181,7 +183,9 @@ def _threads(conn: Conn, source: int) -> dict[int, int]:
     return grouping.own_threads([(row.seq, row.parent, row.state == State.LIVE) for row in outline])
 
 
-def _plan_thread(conn: Conn, call: Summarising, session: str, source: int, tree: int, node: int) -> Plan:
+def _plan_thread(
+    conn: Conn, call: Summarising, session: str, source: int, tree: int, node: int
+) -> SummaryPlan:
     """The plan of a session thread by thread, cut to the thread of a node."""
     by, seq = summary_queries.covered(conn, source)
     if by == "session":
@@ -205,7 +209,7 @@ def _plan_thread(conn: Conn, call: Summarising, session: str, source: int, tree:
     return replace(plan, new=new, seq=seq, thread=thread)
 
 
-def _summarize(call: Summarising, read: Callable[[Conn], Plan]) -> Flow[MemoryUnit | None]:
+def _summarize(call: Summarising, read: Callable[[Conn], SummaryPlan]) -> Flow[MemoryUnit | None]:
     owner = call.runtime.owner
 
     def begin(conn: Conn) -> tuple[Renewal, MemoryUnit | None]:

@@ -295,19 +295,19 @@ class _Appender(NodeWriter):
             return None
         self.flush()
         above = nodes.by_key(self.conn, parent)
-        question = question_of(self.conn, self.tree, above)
+        question = human_above(self.conn, self.tree, above)
         if above is None or question is None or is_below(self.conn, self.tree, row, question):
             return None
         own = own_id(row.message, question.message)
         is_open = new or above.role != "ai"
         return own if is_open or nodes.by_message(self.conn, self.tree, own) is not None else None
 
-    def settle(self) -> None:
+    def finish(self) -> None:
         """Store the placements of the new nodes, and the head of the tree if its row changes."""
         if self._placements:
             stored_placements.put(self.conn, self._placements)
         if self._head_changed:
-            trees.settle(self.conn, self.tree, self._tip, self._system)
+            trees.set_head(self.conn, self.tree, self._tip, self._system)
 
     def _newest_system(self) -> NodeRow | None:
         self.flush()
@@ -321,7 +321,7 @@ class _Appender(NodeWriter):
         return nodes.by_message(self.conn, self.tree, message)
 
 
-def question_of(conn: Conn, tree: int, row: NodeRow | None) -> NodeRow | None:
+def human_above(conn: Conn, tree: int, row: NodeRow | None) -> NodeRow | None:
     """The human message that a node belongs to: the node itself, or the nearest above it."""
     while row is not None and row.role != "human":
         row = None if row.parent is None else nodes.by_seq(conn, tree, row.parent)
@@ -330,7 +330,7 @@ def question_of(conn: Conn, tree: int, row: NodeRow | None) -> NodeRow | None:
 
 def is_below(conn: Conn, tree: int, row: NodeRow, question: NodeRow) -> bool:
     """Whether a node belongs to a human message."""
-    own = question_of(conn, tree, row)
+    own = human_above(conn, tree, row)
     return own is not None and own.message == question.message
 
 
@@ -355,7 +355,7 @@ def _write(conn: Conn, writes: Sequence[Append]) -> list[Written]:
         written.append(appender.append(write))
     for appender in appenders.values():
         appender.flush()
-        appender.settle()
+        appender.finish()
     return written
 
 

@@ -16,7 +16,7 @@ from langchain_threadmem.tree.append import NodeWriter, insert, new_segment
 from langchain_threadmem.tree.node import MessageSummary, Placement
 
 
-class Saved(NamedTuple):
+class SavedNode(NamedTuple):
     """A node to restore, with its number."""
 
     seq: int
@@ -31,7 +31,7 @@ class Saved(NamedTuple):
     placement: Placement | None = None
 
 
-def restore(conn: Conn, tree_id: int, saved: Sequence[Saved], tip: int | None) -> None:
+def restore(conn: Conn, tree_id: int, saved: Sequence[SavedNode], tip: int | None) -> None:
     """Write saved nodes with their numbers to an empty tree.
 
     Args:
@@ -52,7 +52,7 @@ def restore(conn: Conn, tree_id: int, saved: Sequence[Saved], tip: int | None) -
         conn, [(keys[row.seq], row.message, row.placement) for row in saved if row.placement is not None]
     )
     systems = [row.seq for row in saved if row.role == "system" and row.state == State.LIVE]
-    trees.settle(conn, tree_id, keys.get(tip), keys.get(max(systems, default=None)))
+    trees.set_head(conn, tree_id, keys.get(tip), keys.get(max(systems, default=None)))
 
 
 _NODES = Statement(node_keys.keys_of(bindparam("tree")).with_only_columns(node).order_by(node.c.key), "tree")
@@ -97,7 +97,7 @@ def copy_tree(conn: Conn, source: int, target: int) -> dict[int, int]:
     turn_branches.copy(conn, source, target)
     head = trees.head(conn, source)
     tip, system = (None if key is None else key_of_copy(key, segments) for key in (head.tip, head.system))
-    trees.settle(conn, target, tip, system)
+    trees.set_head(conn, target, tip, system)
     if head.used is not None:
         trees.use(conn, target, head.used)
     return segments

@@ -39,8 +39,8 @@ from langchain_threadmem.storage.schema import (
 from langchain_threadmem.storage.statements import (
     ONE,
     ZERO,
+    BoundStatement,
     Conn,
-    Query,
     Statement,
     insert_of,
     range_rows,
@@ -180,7 +180,7 @@ class RangeStatement:
             "ranges",
         )
 
-    def queries(self, ranges: Sequence[tuple[int, int]]) -> list[Query]:
+    def queries(self, ranges: Sequence[tuple[int, int]]) -> list[BoundStatement]:
         """The query for ranges; none for no range."""
         if len(ranges) > 1:
             return [(self._several, (json.dumps(ranges),))]
@@ -244,7 +244,7 @@ _AFTER_MARKS = Statement(
     node_keys.after(
         _rows().add_columns(tree.c.id).where(within(tree.c.id, "trees")),
         tree.c.id,
-        node_keys.marked(tree.c.id, bindparam("name")),
+        node_keys.watermark_of(tree.c.id, bindparam("name")),
     )
     .order_by(None)
     .order_by(tree.c.id, node.c.seq),
@@ -391,7 +391,7 @@ def question_above(conn: Conn, key: int) -> str | None:
     return None
 
 
-def messages_queries(ranges: Sequence[tuple[int, int]]) -> list[Query]:
+def messages_queries(ranges: Sequence[tuple[int, int]]) -> list[BoundStatement]:
     """The queries for the messages of ranges of keys, purged messages included; see `MessageRow`."""
     return _NODES_OF_RANGES.queries(ranges)
 

@@ -25,7 +25,7 @@ _MORE = 8
 """The factor by which that number grows while the window shows more messages."""
 
 
-class ActiveThread(NamedTuple):
+class ThreadSnapshot(NamedTuple):
     """The active thread at one time.
 
     Attributes:
@@ -44,7 +44,7 @@ def messages(conversation: Conversation) -> Flow[list[BaseMessage]]:
     return (yield from active_thread(conversation)).messages
 
 
-def active_thread(conversation: Conversation) -> Flow[ActiveThread]:
+def active_thread(conversation: Conversation) -> Flow[ThreadSnapshot]:
     """The result of `messages` with the tip.
 
     For a window that shows the newest messages, the cost is linear in the number of messages that it shows.
@@ -57,15 +57,15 @@ def active_thread(conversation: Conversation) -> Flow[ActiveThread]:
         rows, tip, is_complete, epoch = yield from _active(conversation, None if tail is None else most)
         thread = decode_stored(rows, runtime.get(DecodedMessages).bodies(), runtime.parts.read)
         if bound is not None and tail is None:
-            return ActiveThread(bound(thread), tip, epoch)  # Exactly what its options ask for.
+            return ThreadSnapshot(bound(thread), tip, epoch)  # Exactly what its options ask for.
         # The window counts the messages that are shown.
         thread = whole_exchanges(thread)
         turn = open_turn(thread)
         if tail is None or is_complete:
-            return ActiveThread(thread if window is None else _through(window, thread, turn), tip, epoch)
+            return ThreadSnapshot(thread if window is None else _through(window, thread, turn), tip, epoch)
         if (turn is None or thread[turn].type == "human") and (newest := tail.from_end(thread)) is not None:
             view = newest if turn is None else _through(lambda messages: newest, thread, turn)
-            return ActiveThread(view, tip, epoch)
+            return ThreadSnapshot(view, tip, epoch)
         most *= _MORE
 
 

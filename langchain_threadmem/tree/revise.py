@@ -241,7 +241,7 @@ def restore(conversation: Conversation, saved: Sequence[ConversationNode], tip: 
     if ordered and ordered[-1].id > HIGHEST_ID:
         raise InputError(f"the node id {ordered[-1].id} is too high; use ids up to {HIGHEST_ID}")
     rows = [
-        copying.Saved(
+        copying.SavedNode(
             node.id,
             node.parent_id,
             node.message.id or f"node-{node.id}",

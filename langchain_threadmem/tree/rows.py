@@ -15,7 +15,7 @@ from langchain_threadmem.messages.codec import UNREADABLE, Parsed, decode_stored
 from langchain_threadmem.messages.ids import LONGEST_ID, name_of, new_id
 from langchain_threadmem.messages.roles import SPOKEN
 from langchain_threadmem.messages.tool_pairs import calls_tools
-from langchain_threadmem.messages.typed_json import Reader, Writer
+from langchain_threadmem.messages.typed_json import ReadOpaque, WriteOpaque
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.tree.append import Draft
 from langchain_threadmem.tree.node import ConversationNode, MessageSummary, Placement
@@ -26,7 +26,9 @@ MOST_PARSED = 20_000
 
 
 def nodes_of(
-    rows: Sequence[NodeRow], other: Reader | None = None, placements: Mapping[int, Placement] | None = None
+    rows: Sequence[NodeRow],
+    other: ReadOpaque | None = None,
+    placements: Mapping[int, Placement] | None = None,
 ) -> list[ConversationNode]:
     """The nodes of rows, in their order.
 
@@ -55,7 +57,7 @@ def nodes_of(
 def drafts_of(
     messages: Sequence[BaseMessage],
     times: Sequence[datetime | None] | None = None,
-    other: Writer | None = None,
+    other: WriteOpaque | None = None,
 ) -> list[Draft]:
     """Drafts of messages: encoded, with an id and a time.
 

@@ -26,7 +26,7 @@ from langchain_threadmem.storage.schema import (
 )
 from langchain_threadmem.storage.statements import Conn, Statement, within, within_rows
 from langchain_threadmem.tree import grafts, nodes, placements, stale_marks, trees
-from langchain_threadmem.tree.append import Draft, NodeWriter, Written, append, conflict, question_of
+from langchain_threadmem.tree.append import Draft, NodeWriter, Written, append, conflict, human_above
 from langchain_threadmem.tree.graph import nearest_remaining, spliced
 from langchain_threadmem.tree.nodes import NodeRow, Outline
 
@@ -139,7 +139,7 @@ def replace(
     """
     # A new version may have the same message id, and a message has at most one live node.
     supersede(conn, tree_id, replaced, None)
-    question = None if parent is None else question_of(conn, tree_id, nodes.by_seq(conn, tree_id, parent))
+    question = None if parent is None else human_above(conn, tree_id, nodes.by_seq(conn, tree_id, parent))
     new = []
     for draft in drafts:
         stored = nodes.by_message(conn, tree_id, draft.id) if draft.given else None
@@ -158,10 +158,10 @@ def supersede(conn: Conn, tree_id: int, keys: Iterable[int], by: int | None) -> 
     """Mark nodes as superseded by the node with the number `by`."""
     replaced = list(keys)
     conn.run(_SUPERSEDE, json.dumps(replaced), by)
-    _settle_superseded(conn, tree_id, replaced)
+    _renew_derived(conn, tree_id, replaced)
 
 
-def _settle_superseded(conn: Conn, tree_id: int, keys: Sequence[int]) -> None:
+def _renew_derived(conn: Conn, tree_id: int, keys: Sequence[int]) -> None:
     """Renew the newest system message, mark summaries as stale and invalidate caches after `keys` changed."""
     conn.run(_RENEW_SYSTEM, tree_id, json.dumps(keys))
     stale_marks.mark_stale(conn, stale_marks.ancestors(conn, keys))
@@ -234,7 +234,7 @@ def remove(conn: Conn, tree_id: int, keys: Collection[int], *, empties: bool = F
     above = spliced(parents, removed)
     conn.many(grafts.SET_PARENT, [(under, key_of[seq]) for seq, under in above.items()])
     system = trees.head(conn, tree_id).system
-    trees.settle(conn, tree_id, None if tip is None else key_of[tip], system)
+    trees.set_head(conn, tree_id, None if tip is None else key_of[tip], system)
 
 
 def remove_messages(conn: Conn, tree_id: int, ids: Iterable[str], *, empties: bool = False) -> list[int]:
@@ -256,7 +256,7 @@ def _remove(conn: Conn, tree_id: int, keys: Sequence[int], by: int | None, *, em
         fill(conn, [(row.key, row.message, empty_body(row.message, row.body)) for row in removed])
     conn.run(_REPLACE_SUCCESSOR, tree_id, json.dumps(sorted(seqs)), by)
     placements.drop_reasons(conn, tree_id, min(seqs))
-    _settle_superseded(conn, tree_id, keys)
+    _renew_derived(conn, tree_id, keys)
     return [row for row in below if row.key not in keys]
 
 
@@ -343,6 +343,6 @@ def move(conn: Conn, tree_id: int, old: NodeRow, following: Iterable[Outline], p
         conn.run(copy, key, old.key)
     for row in following:
         grafts.move(conn, tree_id, row.key, key, seq)
-    trees.settle(conn, tree_id, key if head.tip == old.key else head.tip, head.system)
-    _settle_superseded(conn, tree_id, [old.key])
+    trees.set_head(conn, tree_id, key if head.tip == old.key else head.tip, head.system)
+    _renew_derived(conn, tree_id, [old.key])
     return old._replace(key=key, seq=seq, parent=parent)

@@ -18,7 +18,7 @@ from sqlalchemy.dialects.postgresql import insert
 from langchain_threadmem.errors import EncryptionError, SessionNotFoundError
 from langchain_threadmem.storage import encryption_keys, node_keys
 from langchain_threadmem.storage.schema import SUMMARIES, State, checkpoint, node, segment, tree, write
-from langchain_threadmem.storage.statements import ONE, ZERO, Conn, Query, Statement, within
+from langchain_threadmem.storage.statements import ONE, ZERO, BoundStatement, Conn, Statement, within
 
 
 class Head(NamedTuple):
@@ -134,7 +134,7 @@ _EXTENT = Statement(
     .where(tree.c.id == bindparam("tree")),
     "tree",
 )
-_SETTLE = Statement(
+_SET_HEAD = Statement(
     update(tree)
     .where(tree.c.id == bindparam("tree"))
     .values(tip=func.nullif(bindparam("tip", type_=BigInteger()), _newest_key), system=bindparam("system")),
@@ -178,14 +178,14 @@ def conversation_of(conn: Conn, tree_id: int) -> str:
     return str(conn.all(_NAME, tree_id)[0][0])
 
 
-def tree_query(owner: str, conversation: str) -> Query:
+def tree_query(owner: str, conversation: str) -> BoundStatement:
     """The query for a conversation's tree."""
     return _FIND, (owner, conversation, "")
 
 
 def unchanged_query(
     conn: Conn, owner: str, conversation: str, tree_id: int, epoch: int | None = None
-) -> Query:
+) -> BoundStatement:
     """The query that returns a row if a tree is still that of a conversation, with the same encryption.
 
     Args:
@@ -289,7 +289,7 @@ def find_or_create_all(
     scopes: Iterable[str],
     now: float,
     cached: Mapping[str, int],
-    ask: Callable[[Mapping[str, int]], Iterable[Query]],
+    ask: Callable[[Mapping[str, int]], Iterable[BoundStatement]],
 ) -> tuple[dict[str, int], list[list[tuple[Any, ...]]]]:
     """Find or create trees of a conversation, lock them, and run queries about them.
 
@@ -352,7 +352,7 @@ def is_current(conn: Conn, epoch: TreeEpoch) -> bool:
     return bool(rows) and Head(*rows[0]).epoch == epoch[1]
 
 
-def head_query(tree_id: int) -> Query:
+def head_query(tree_id: int) -> BoundStatement:
     """The query for the head of a tree."""
     return _HEAD, (tree_id,)
 
@@ -385,14 +385,14 @@ def erased() -> SessionNotFoundError:
     )
 
 
-def settle(conn: Conn, tree_id: int, tip: int | None, system: int | None) -> None:
+def set_head(conn: Conn, tree_id: int, tip: int | None, system: int | None) -> None:
     """Store the keys of the tip and of the newest live system message."""
-    conn.run(_SETTLE, tip, system, tree_id)
+    conn.run(_SET_HEAD, tip, system, tree_id)
 
 
 def move_tip(conn: Conn, tree_id: int, key: int | None) -> None:
     """Make a node the tip: the end of the active thread."""
-    settle(conn, tree_id, key, head(conn, tree_id).system)
+    set_head(conn, tree_id, key, head(conn, tree_id).system)
 
 
 def changed(conn: Conn, tree_id: int) -> None:

@@ -149,7 +149,7 @@ def _nodes_of(conn: Conn, tree_id: int, thread: str, turns: Sequence[Range]) -> 
     return nodes_of_turns([Begun(*row) for row in conn.all(_SINCE, tree_id, turns[0][0])], turns, thread)
 
 
-class _History(NamedTuple):
+class _EarlierTurns(NamedTuple):
     """The turns before a turn that begins.
 
     Attributes:
@@ -167,17 +167,17 @@ class _History(NamedTuple):
     is_begun: bool
 
 
-def _history(conn: Conn, tree_id: int, thread: str, since: int, at: int = 0) -> _History:
+def _history(conn: Conn, tree_id: int, thread: str, since: int, at: int = 0) -> _EarlierTurns:
     ((own, hidden, newest, last, is_begun),) = conn.all(_HISTORY, tree_id, thread, since, at)
     ranges = [(first, last) for first, last in json.loads(hidden or "[]")]
-    return _History(own or 0, ranges, newest or 0, last or 0, bool(is_begun))
+    return _EarlierTurns(own or 0, ranges, newest or 0, last or 0, bool(is_begun))
 
 
 def _unseen_turns(
     conn: Conn,
     tree_id: int,
     thread: str,
-    history: _History,
+    history: _EarlierTurns,
     is_unseen: Callable[[int], bool] | None = None,
 ) -> list[Range]:
     own, turns, newest = history.own, history.hidden, history.newest

@@ -142,7 +142,7 @@ def test_texts_of_like_length_share_a_batch_and_long_ones_a_smaller_one() -> Non
             return SimpleNamespace(ids=[1] * len(text))
 
     long = local_embeddings.BATCH_BYTES // 2 - 1
-    local_embeddings._Model(Session(), Tokenizer()).embed(["x" * long, "short"] * 4)
+    local_embeddings._LoadedModel(Session(), Tokenizer()).embed(["x" * long, "short"] * 4)
     assert shapes == [(2, long), (2, long), (4, 5)]
 
 

@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 from sqlalchemy import Column, MetaData, Table, create_engine, insert, select
 from sqlalchemy.types import BigInteger, Float, Text
 
-from langchain_threadmem.common.filters.conditions import Kind, parse
+from langchain_threadmem.common.filters.conditions import FieldType, parse
 from langchain_threadmem.common.filters.sql import where
 from langchain_threadmem.errors import InputError
 
 FIELDS = {
-    "source": Kind.TEXT,
-    "rank": Kind.NUMBER,
-    "created": Kind.TIME,
-    "keep": Kind.FLAG,
-    "metadata": Kind.MAP,
+    "source": FieldType.TEXT,
+    "rank": FieldType.NUMBER,
+    "created": FieldType.TIME,
+    "keep": FieldType.FLAG,
+    "metadata": FieldType.MAP,
 }
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

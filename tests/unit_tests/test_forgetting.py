@@ -18,7 +18,7 @@ from langchain_threadmem.index import lexicon, watermarks
 from langchain_threadmem.index import vectors as embeddings
 from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.maintenance.removal import forgettable
-from langchain_threadmem.maintenance.removal.forgettable import Candidate
+from langchain_threadmem.maintenance.removal.forgettable import ForgettableUnit
 from langchain_threadmem.maintenance.removal.scores import centrality, decay, least_important
 from langchain_threadmem.storage.statements import Statement
 
@@ -151,7 +151,7 @@ def test_what_is_forgotten_is_in_no_index(system: MemorySystem, verbs: Wrap) -> 
     held, words, mark = runtime.database.read(
         lambda conn: (
             embeddings.of_owner(conn, system.owner, "words"),
-            lexicon.holding(conn, ["fact"], lexicon.Scope(system.owner))[0],
+            lexicon.holding(conn, ["fact"], lexicon.LexiconScope(system.owner))[0],
             watermarks.total(conn, system.owner, runtime.get(Indexes).lexicon),
         )
     )
@@ -266,7 +266,7 @@ def test_other_owners_forget_nothing(system: MemorySystem, url: str, owner: str,
 def test_a_scorer_says_what_is_important(system: MemorySystem, verbs: Wrap) -> None:
     ids = fill(system, 4)
 
-    def newest_first(units: Sequence[Candidate]) -> list[float]:
+    def newest_first(units: Sequence[ForgettableUnit]) -> list[float]:
         return [-unit.created for unit in units]
 
     assert verbs(system).forget(0.5, scorer=newest_first).units == 2
@@ -299,7 +299,7 @@ def test_centrality_keeps_what_others_hang_on(system: MemorySystem) -> None:
 
 
 def test_equal_scores_keep_the_usual_order() -> None:
-    units = [Candidate(key, None, None, 0, 0, 0, 0.0, 0) for key in (5, 3, 9)]
+    units = [ForgettableUnit(key, None, None, 0, 0, 0, 0.0, 0) for key in (5, 3, 9)]
     assert least_important(units, lambda found: [0.0] * len(found), 2) == [5, 3]
 
 

@@ -14,7 +14,7 @@ import pytest
 from langchain_threadmem import MemorySystem
 from langchain_threadmem.errors import ClosedError, DriverError, PersistenceError, StorageBusyError
 from langchain_threadmem.storage.database import open_database
-from langchain_threadmem.storage.group_commit import MAX_BATCH, GroupWriter, Write
+from langchain_threadmem.storage.group_commit import MAX_BATCH, AnyTransaction, GroupWriter
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import trees
 
@@ -29,20 +29,20 @@ class Commits:
         self.sizes: list[int] = []
         self.go = threading.Event()
 
-    def __call__(self, writes: Sequence[Write]) -> list[Any]:
+    def __call__(self, writes: Sequence[AnyTransaction]) -> list[Any]:
         self.go.wait(SOON)
         self.sizes.append(len(writes))
         return [write(CONN) for write in writes]
 
 
-def raising(error: BaseException) -> Write:
+def raising(error: BaseException) -> AnyTransaction:
     def write(conn: Conn) -> None:
         raise error
 
     return write
 
 
-def together(commit: Any, *writes: Write, go: threading.Event | None = None) -> list[Any]:
+def together(commit: Any, *writes: AnyTransaction, go: threading.Event | None = None) -> list[Any]:
     """Submit writes together and wait for all; returns errors among the results."""
 
     async def main() -> list[Any]:
@@ -84,7 +84,7 @@ def test_a_failing_write_fails_only_its_caller() -> None:
 def test_a_busy_database_is_waited_for_once_not_once_a_caller() -> None:
     calls: list[int] = []
 
-    def busy(writes: Sequence[Write]) -> list[Any]:
+    def busy(writes: Sequence[AnyTransaction]) -> list[Any]:
         calls.append(len(writes))
         time.sleep(0.02)
         raise StorageBusyError("locked")
@@ -256,7 +256,7 @@ def test_closing_the_database_finishes_queued_turns(tmp_path: Path) -> None:
 def test_a_failing_write_leaves_its_neighbours_on_the_real_database(tmp_path: Path) -> None:
     database = open_database(tmp_path / "memory.db")
 
-    def note(n: int) -> Write:
+    def note(n: int) -> AnyTransaction:
         def write(conn: Conn) -> int:
             conn.script(f"INSERT INTO note VALUES ({n})")
             if n == 3:

@@ -25,7 +25,7 @@ from langchain_threadmem import (
     SemanticNodeSelector,
 )
 from langchain_threadmem.errors import InputError, SelectionError
-from langchain_threadmem.selection.cascade import Question, Reliability, Share
+from langchain_threadmem.selection.cascade import ModelQuestion, Reliability, Share
 from langchain_threadmem.selection.choice import Choice
 from langchain_threadmem.selection.llm_selector import NodeSelection
 
@@ -372,7 +372,7 @@ def test_the_reliability_is_estimated_from_the_odds(right: float) -> None:
     for _ in range(600):
         true = chance.choices(list(odds), list(odds.values()))[0]
         wrong = chance.choice([one for one in odds if one != true])
-        question = Question(Choice("", odds), list(odds), reliability.value)
+        question = ModelQuestion(Choice("", odds), list(odds), reliability.value)
         reliability.add(*question.evidence(true if chance.random() < right else wrong))
     assert reliability.value == pytest.approx(right, abs=0.1)
 

@@ -22,9 +22,9 @@ from langchain_threadmem.tree.lists.placing import (
     Element,
     Follow,
     New,
-    Place,
     Planned,
-    Step,
+    PlanStep,
+    StoredPlace,
     Use,
     plan,
     spans,
@@ -40,23 +40,23 @@ def elements(words: str) -> list[Element]:
 class Tree:
     """A minimal store of places."""
 
-    rows: dict[int, Place] = field(default_factory=dict)
+    rows: dict[int, StoredPlace] = field(default_factory=dict)
     tip: int | None = None
     first: int = 1
     step: int = 1
 
-    def places(self) -> dict[str, list[Place]]:
-        by_id: dict[str, list[Place]] = {}
+    def places(self) -> dict[str, list[StoredPlace]]:
+        by_id: dict[str, list[StoredPlace]] = {}
         for place in self.rows.values():
             by_id.setdefault(place.message_id, []).append(place)
         return by_id
 
-    def plan(self, words: str) -> list[Step]:
+    def plan(self, words: str) -> list[PlanStep]:
         return plan(elements(words), self.places(), self.tip).steps
 
     def insert(self, message_id: str, content: object, parent: int | None, state: State = State.LIVE) -> int:
         key = self.first + self.step * len(self.rows)
-        self.rows[key] = Place(key, parent, message_id, content, state)
+        self.rows[key] = StoredPlace(key, parent, message_id, content, state)
         return key
 
     def store(self, words: str) -> list[int]:
@@ -78,7 +78,7 @@ class Tree:
         self.tip = next((key for key in reversed(keys) if self.rows[key].state != State.ASIDE), self.tip)
         return keys
 
-    def live(self, message_id: str) -> Place:
+    def live(self, message_id: str) -> StoredPlace:
         (place,) = (
             row for row in self.rows.values() if row.message_id == message_id and row.state == State.LIVE
         )
@@ -192,13 +192,21 @@ def test_2_a_branch_outside_the_list_stays_with_the_old_version() -> None:
 
 
 def test_2_nothing_follows_the_new_version_of_a_system_message() -> None:
-    places = {"s": [Place(1, None, "s", "s")], "h": [Place(2, 1, "h", "h")], "a": [Place(3, 2, "a", "a")]}
+    places = {
+        "s": [StoredPlace(1, None, "s", "s")],
+        "h": [StoredPlace(2, 1, "h", "h")],
+        "a": [StoredPlace(3, 2, "a", "a")],
+    }
     elements = [Element("s", "new", system=True), Element("h", "h"), Element("a", "a")]
     assert plan(elements, places, 3).steps == [New(None, supersedes=1), Use(2), Use(3)]
 
 
 def test_2_a_message_edited_under_a_new_system_message_takes_what_follows_along() -> None:
-    places = {"s": [Place(1, None, "s", "s")], "h": [Place(2, 1, "h", "h")], "a": [Place(3, 2, "a", "a")]}
+    places = {
+        "s": [StoredPlace(1, None, "s", "s")],
+        "h": [StoredPlace(2, 1, "h", "h")],
+        "a": [StoredPlace(3, 2, "a", "a")],
+    }
     elements = [Element("s", "new", system=True), Element("h", "new"), Element("a", "a")]
     assert plan(elements, places, 3).steps == [
         New(None, supersedes=1),
@@ -214,12 +222,12 @@ def test_3_a_message_stored_elsewhere_stays_and_the_run_breaks() -> None:
 
 
 def test_3_of_several_places_elsewhere_the_live_one_is_used() -> None:
-    old, live = Place(8, 4, "h2", "h2", State.SUPERSEDED), Place(7, 5, "h2", "h2")
+    old, live = StoredPlace(8, 4, "h2", "h2", State.SUPERSEDED), StoredPlace(7, 5, "h2", "h2")
     assert plan(elements("h2"), {"h2": [old, live]}, tip=7).steps == [Use(7)]
 
 
 def test_3_of_several_superseded_places_elsewhere_the_highest_key_is_used() -> None:
-    places = [Place(key, 4, "h2", "h2", State.SUPERSEDED) for key in (6, 8, 7)]
+    places = [StoredPlace(key, 4, "h2", "h2", State.SUPERSEDED) for key in (6, 8, 7)]
     assert plan(elements("h2"), {"h2": places}, tip=4).steps == [Use(8)]
 
 
@@ -236,7 +244,7 @@ def test_4_a_new_version_at_the_front_of_a_trimmed_list_stands_beside_the_old_on
 
 
 def test_4_an_id_without_a_live_place_supersedes_nothing() -> None:
-    gone = Place(1, None, "h1", "h1", State.SUPERSEDED)
+    gone = StoredPlace(1, None, "h1", "h1", State.SUPERSEDED)
     assert plan(elements("h1'"), {"h1": [gone]}, tip=None).steps == [New(None)]
 
 

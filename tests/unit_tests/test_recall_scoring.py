@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
 
-from langchain_threadmem.index.documents import Record, document_of
+from langchain_threadmem.index.documents import DocumentRow, document_of
 from langchain_threadmem.index.language import ENGLISH
 from langchain_threadmem.recall.postings import REACH, SESSION, Postings
 from langchain_threadmem.recall.question import question_of
@@ -33,7 +33,7 @@ def ledger_of(
         message = (HumanMessage if n % 2 == 0 else AIMessage)(text, name=name)
         key = ((segments[n] if segments else 1) << 24) | n
         gist = document_of(message, text, times[n] if times else 0.0, ENGLISH)
-        ledger.add([Record(key, n + 1, n or None, message.type, True, gist)])
+        ledger.add([DocumentRow(key, n + 1, n or None, message.type, True, gist)])
     return ledger
 
 
@@ -183,7 +183,7 @@ def test_messages_may_be_added_twice_and_in_any_portions() -> None:
     whole = ledger_of(texts)
     again = Postings()
     records = [
-        Record(int(row["key"]), int(row["seq"]), n or None, "human" if row["human"] else "ai", True,
+        DocumentRow(int(row["key"]), int(row["seq"]), n or None, "human" if row["human"] else "ai", True,
                document_of(HumanMessage(texts[n]), texts[n], 0.0, ENGLISH))
         for n, row in enumerate(whole.rows)
     ]  # fmt: skip

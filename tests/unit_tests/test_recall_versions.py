@@ -15,7 +15,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langchain_threadmem import ChatMemory, MemorySystem, Recollection, ThreadMemRetriever
 from langchain_threadmem.apps.cli import main
 from langchain_threadmem.langchain.tools import recall_tool
-from langchain_threadmem.recall.versions import Said, sought_in
+from langchain_threadmem.recall.versions import Utterance, sought_in
 
 Wrap = Callable[[Any], Any]
 FIGS, TWICE = "Remind me to water the figs", "The figs need water twice a week."
@@ -219,13 +219,13 @@ def test_long_texts_and_other_languages_are_compared_too() -> None:
 
     sought = sought_in("Wo ist mein Büro?", PLAIN)
     said = [
-        sought.statement(Said(text, "human", "", time))
+        sought.statement(Utterance(text, "human", "", time))
         for time, text in enumerate(["Mein Büro ist in Rom.", "Mein Büro ist jetzt in Oslo."])
     ]
     assert said[0] is not None
     assert said[1] is not None
     assert sought.updates(said[1], said[0])
-    assert sought.statement(Said("Mein Büro ist in Rom. " * 20, "human", "", 0.0)) is None
+    assert sought.statement(Utterance("Mein Büro ist in Rom. " * 20, "human", "", 0.0)) is None
 
 
 class Directions(WordEmbeddings):

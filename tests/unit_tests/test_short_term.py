@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import HumanMessage
 from numpy.typing import NDArray
 
-from langchain_threadmem.common.filters.conditions import Kind, parse
+from langchain_threadmem.common.filters.conditions import FieldType, parse
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.index.documents import Document, document_of
 from langchain_threadmem.index.language import ENGLISH
@@ -90,7 +90,7 @@ def test_a_filter_comes_before_the_number_of_results() -> None:
     memory = ShortTermMemory[int, dict[str, str]](8, lambda unit: unit["content"])
     for number, source in enumerate(["user", "ai", "user", "ai"]):
         memory.add(number, {"content": "bread", "source": source})
-    wanted = parse({"source": "ai"}, {"source": Kind.TEXT})
+    wanted = parse({"source": "ai"}, {"source": FieldType.TEXT})
     assert [
         hit.key for hit in memory.match(asked("bread"), 2, lambda unit: gist(unit["content"]), wanted)
     ] == [1, 3]

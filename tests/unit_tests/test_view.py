@@ -17,7 +17,7 @@ from starlette.testclient import TestClient
 from langchain_threadmem import MemorySystem
 from langchain_threadmem.apps.cli.main import main
 from langchain_threadmem.apps.view.contents import Contents
-from langchain_threadmem.apps.view.routes import FILES, Writer, app_of
+from langchain_threadmem.apps.view.routes import FILES, WritableSystem, app_of
 
 TOKEN, ORIGIN = "secret", "http://127.0.0.1:8000"
 MARKUP = "<script>alert(1)</script> & \x1b[31mred"
@@ -62,7 +62,7 @@ class Page:
 @pytest.fixture
 def client(url: str, owner: str, system: MemorySystem) -> Iterator[TestClient]:
     with MemorySystem(url, owner=owner, embeddings=WordEmbeddings(), read_only=True) as reader:
-        writer = Writer(lambda: MemorySystem(url, owner=owner, embeddings=WordEmbeddings()))
+        writer = WritableSystem(lambda: MemorySystem(url, owner=owner, embeddings=WordEmbeddings()))
         with TestClient(app_of(Contents(reader), writer, TOKEN, 8000), base_url=ORIGIN) as found:
             yield found
         writer.close()
@@ -317,7 +317,7 @@ def test_wrong_changes_have_an_error_and_change_nothing(page: Page, system: Memo
 def test_a_read_only_page_changes_nothing(url: str, owner: str, system: MemorySystem) -> None:
     with (
         MemorySystem(url, owner=owner, embeddings=False, read_only=True) as reader,
-        TestClient(app_of(Contents(reader), Writer(None), TOKEN, 8000), base_url=ORIGIN) as client,
+        TestClient(app_of(Contents(reader), WritableSystem(None), TOKEN, 8000), base_url=ORIGIN) as client,
     ):
         client.get("/", params={"token": TOKEN})
         assert client.get("/api/about").json() == {"owner": owner, "writes": False}

@@ -192,7 +192,7 @@ def command(
     def decorate(function: Callable[..., int | None]) -> click.Command:
         def run(**given: Any) -> int | None:
             if database is not None:
-                _settle(given, conversation)
+                _resolve_database(given, conversation)
                 access = Access(given.pop("db"), given.pop("owner", None), given.pop("everybody", False))
                 given["access"] = access
             return function(**given)
@@ -208,7 +208,7 @@ def command(
     return decorate
 
 
-def _settle(given: dict[str, Any], conversation: Literal["optional", "required"] | None) -> None:
+def _resolve_database(given: dict[str, Any], conversation: Literal["optional", "required"] | None) -> None:
     """Set `db` from `--db`, the argument DATABASE, or the default; see `command`."""
     argument = given.pop("database", None)
     is_required = conversation == "required"

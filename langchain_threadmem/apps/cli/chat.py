@@ -59,7 +59,7 @@ def chat(
     model = None if url is None else _model(url, model_name)
     with _access(access, is_copy=model is None) as opened, opened.open() as system:
         name = None if conversation is None else conversation_of(system, conversation).conversation_id
-        session = chat_session.Session(system, model, name, recall)
+        session = chat_session.ChatSession(system, model, name, recall)
         session.run(sys.stdin)
 
 

@@ -52,7 +52,7 @@ class NoModel(BaseChatModel):
         raise MissingModelError(messages)
 
 
-class Session:
+class ChatSession:
     """A chat in a conversation.
 
     Args:

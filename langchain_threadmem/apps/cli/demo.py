@@ -34,7 +34,7 @@ from langchain_threadmem.summaries.text_rank import STOP_WORDS
 from langchain_threadmem.tree import graph
 from langchain_threadmem.tree.node import ConversationNode, is_doubtful
 
-Turn = list[BaseMessage]
+DemoTurn = list[BaseMessage]
 
 
 def demo(file: Path | None, index: int, out: Path, database: str | None, owner: str) -> None:
@@ -83,7 +83,7 @@ def demo(file: Path | None, index: int, out: Path, database: str | None, owner: 
         console.print(Text(f"To show the conversation again: threadmem show {out / 'memory.db'} {name}"))
 
 
-def turns_of(messages: Iterable[BaseMessage]) -> list[Turn]:
+def turns_of(messages: Iterable[BaseMessage]) -> list[DemoTurn]:
     """Split a conversation into turns: each human or system message begins a turn.
 
     Example:
@@ -91,7 +91,7 @@ def turns_of(messages: Iterable[BaseMessage]) -> list[Turn]:
         >>> [len(turn) for turn in turns_of([HumanMessage("a"), AIMessage("b"), HumanMessage("c")])]
         [2, 1]
     """
-    turns: list[Turn] = []
+    turns: list[DemoTurn] = []
     for message in messages:
         if not turns or message.type in ("human", "system"):
             turns.append([])
@@ -119,7 +119,9 @@ class Played(NamedTuple):
     whole: PromptWords
 
 
-def play(memory: ChatMemory, turns: Sequence[Turn], progress: Progress, topics: Sequence[str] = ()) -> Played:
+def play(
+    memory: ChatMemory, turns: Sequence[DemoTurn], progress: Progress, topics: Sequence[str] = ()
+) -> Played:
     """Append turns as a chat program does, and count the tokens that a model would read.
 
     Args:
@@ -178,7 +180,7 @@ def questions_for(history: Sequence[ConversationNode]) -> list[str]:
     return queries
 
 
-def _read(file: Path | None, index: int) -> list[Turn]:
+def _read(file: Path | None, index: int) -> list[DemoTurn]:
     """The turns of a file, after the check that all of them can be stored."""
     text = everyday() if file is None else read_text(file)
     try:

@@ -44,12 +44,12 @@ exit codes:
 """
 
 
-class _Program(click.Group):
+class _CommandGroup(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)  # In the order of `PROGRAM`.
 
 
-PROGRAM = _Program(
+PROGRAM = _CommandGroup(
     "threadmem",
     commands=[
         *(running.demo, running.mcp),

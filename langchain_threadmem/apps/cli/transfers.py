@@ -34,10 +34,10 @@ def import_(
     Each FILE is an export: JSON, JSON Lines, text, SQLite, a ZIP archive or a folder. Branches are imported
     too.
     """
-    from langchain_threadmem.formats.importers.registry import Plan
+    from langchain_threadmem.formats.importers.registry import ImportPlan
     from langchain_threadmem.memory_system import MemorySystem
 
-    Plan(list(files), format).close()  # A file that cannot be imported creates no database.
+    ImportPlan(list(files), format).close()  # A file that cannot be imported creates no database.
     with (
         # An import does not embed texts; the sort compares them by meaning.
         MemorySystem(access.db, owner=access.owner or OWNER, embeddings=None if sort else False) as system,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
-from langchain_threadmem.apps.transfer.convert import Progress, convert, is_folder
+from langchain_threadmem.apps.transfer.convert import TableProgress, convert, is_folder
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.storage.database import open_database
 from langchain_threadmem.storage.sqlite import SqliteDatabase
@@ -15,7 +15,7 @@ from langchain_threadmem.storage.urls import sqlite_file
 def backup(
     source: str | Path,
     target: str | Path,
-    progress: Progress = lambda activity, done, total: None,
+    progress: TableProgress = lambda activity, done, total: None,
 ) -> list[str]:
     """Copy a database with the memories of all owners, while other processes use the database.
 

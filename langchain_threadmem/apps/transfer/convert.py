@@ -20,7 +20,7 @@ from uuid import uuid4
 
 from langchain_threadmem.apps.transfer import folder
 from langchain_threadmem.apps.transfer import rows as memory_rows
-from langchain_threadmem.apps.transfer.folder import Contents, Manifest
+from langchain_threadmem.apps.transfer.folder import ContentDigest, Manifest
 from langchain_threadmem.errors import InputError, PersistenceError
 from langchain_threadmem.maintenance.removal import tables
 from langchain_threadmem.maintenance.verify import problems_of
@@ -31,7 +31,7 @@ from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.storage.transaction import Database
 from langchain_threadmem.storage.urls import is_url, quoted, sqlite_file
 
-Progress = Callable[[str, int, int], None]
+TableProgress = Callable[[str, int, int], None]
 """A callback of the current activity, the steps done, and all steps (0 if the number is unknown)."""
 
 
@@ -68,7 +68,7 @@ def convert(
     target: str | Path,
     *,
     owner: str | None = "user",
-    progress: Progress = lambda activity, done, total: None,
+    progress: TableProgress = lambda activity, done, total: None,
 ) -> Converted:
     """Copy a memory from one place to another, and compare the copy with the source.
 
@@ -120,14 +120,14 @@ def is_folder(location: str | Path) -> bool:
     return path.is_dir() or (not path.exists() and path.suffix == "")
 
 
-def _into_folder(database: Database, target: Path, owner: str | None, progress: Progress) -> Converted:
+def _into_folder(database: Database, target: Path, owner: str | None, progress: TableProgress) -> Converted:
     if target.exists():
         raise InputError(f"the folder {str(target)!r} exists already; choose another name")
     draft = target.with_name(f".{target.name}.{uuid4().hex}")
     try:
         draft.mkdir(parents=True)
         manifest = _write(database, draft, owner, progress)
-        copied = Contents()
+        copied = ContentDigest()
         for done, _ in enumerate(folder.read(draft, manifest, copied), 1):
             progress("compare", done, sum(manifest.contents.rows.values()))
         _check_same(manifest.contents, copied, repr(str(target)))
@@ -139,7 +139,7 @@ def _into_folder(database: Database, target: Path, owner: str | None, progress: 
     return Converted(manifest.owners, manifest.contents.rows)
 
 
-def _write(database: Database, directory: Path, owner: str | None, progress: Progress) -> Manifest:
+def _write(database: Database, directory: Path, owner: str | None, progress: TableProgress) -> Manifest:
     def read(conn: Conn) -> Manifest:
         if owner is not None:
             memory_rows.check_owner_exists(conn, owner)
@@ -151,7 +151,9 @@ def _write(database: Database, directory: Path, owner: str | None, progress: Pro
     return database.read(read)
 
 
-def _into_database(directory: Path, target: str | Path, owner: str | None, progress: Progress) -> Converted:
+def _into_database(
+    directory: Path, target: str | Path, owner: str | None, progress: TableProgress
+) -> Converted:
     manifest = folder.manifest_of(directory)
     if owner is not None and list(manifest.owners) != [owner]:
         raise InputError(
@@ -160,7 +162,7 @@ def _into_database(directory: Path, target: str | Path, owner: str | None, progr
         )
     total = sum(manifest.contents.rows.values())
 
-    def write(conn: Conn) -> Contents:
+    def write(conn: Conn) -> ContentDigest:
         check_sees_all_owners(conn)
         if existing := [name for name in manifest.owners if memory_rows.has_rows(conn, name)]:
             raise InputError(
@@ -174,15 +176,15 @@ def _into_database(directory: Path, target: str | Path, owner: str | None, progr
             done += rows
             progress("read", done, total)
 
-        contents = given = Contents()
+        contents = given = ContentDigest()
         stored = folder.read(directory, manifest, given)
         if manifest.version != folder.VERSION:
-            contents = Contents()
+            contents = ContentDigest()
             stored = folder.counted(stored, contents)
         memory_rows.load(conn, stored, on_batch)
         if manifest.contents.rows:
             _check_same(manifest.contents, given, repr(str(directory)))
-        copied = Contents()
+        copied = ContentDigest()
         for blocks, (entry, rows) in enumerate(memory_rows.dump(conn, manifest.owners), 1):
             for row in rows:
                 copied.add(tables.name_of(entry), folder.line_of(entry, row))
@@ -213,7 +215,7 @@ def _target(target: str | Path) -> Iterator[Database]:
             raise
 
 
-def _check_same(expected: Contents, actual: Contents, location: str) -> None:
+def _check_same(expected: ContentDigest, actual: ContentDigest, location: str) -> None:
     """Raise an error if the contents of a copy differ."""
     for table in sorted({*expected.rows, *actual.rows}):
         counts = expected.rows.get(table, 0), actual.rows.get(table, 0)

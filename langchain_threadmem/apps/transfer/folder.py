@@ -41,7 +41,7 @@ _JSON = {"body": dict, "refs": list, "chances": list}
 
 
 @dataclass
-class Contents:
+class ContentDigest:
     """The number of rows of each table, and a digest of the rows that does not depend on their order."""
 
     rows: dict[str, int] = field(default_factory=dict)
@@ -64,7 +64,7 @@ class Manifest:
     """
 
     owners: tuple[str, ...]
-    contents: Contents
+    contents: ContentDigest
     version: int = VERSION
 
     def name_of(self, entry: MemoryTable) -> str:
@@ -141,7 +141,7 @@ def write(
     on_block: Callable[[], None],
 ) -> Manifest:
     """Write rows into an empty folder; `on_block` is called after each block."""
-    contents = Contents()
+    contents = ContentDigest()
     files: dict[str, TextIO] = {}
     try:
         for entry in COPIED_TABLES:
@@ -185,7 +185,7 @@ def manifest_of(folder: Path) -> Manifest:
                 f"{VERSION}; upgrade the package"
             )
         tables = document.get("tables", {})
-        contents = Contents(
+        contents = ContentDigest(
             {str(name): int(table["rows"]) for name, table in tables.items()},
             {str(name): int(table["digest"], 16) for name, table in tables.items()},
         )
@@ -201,7 +201,7 @@ def manifest_of(folder: Path) -> Manifest:
         raise InputError(f"{str(path)!r} is not the manifest of a memory: {error}") from error
 
 
-def read(folder: Path, manifest: Manifest, contents: Contents) -> Iterator[tuple[MemoryTable, Row]]:
+def read(folder: Path, manifest: Manifest, contents: ContentDigest) -> Iterator[tuple[MemoryTable, Row]]:
     """Read the rows of a folder, table by table, and add them to `contents` as they are in the folder.
 
     Raises:
@@ -224,7 +224,9 @@ def read(folder: Path, manifest: Manifest, contents: Contents) -> Iterator[tuple
             ) from error
 
 
-def counted(rows: Iterable[tuple[MemoryTable, Row]], contents: Contents) -> Iterator[tuple[MemoryTable, Row]]:
+def counted(
+    rows: Iterable[tuple[MemoryTable, Row]], contents: ContentDigest
+) -> Iterator[tuple[MemoryTable, Row]]:
     """The rows, which are added to `contents` as `write` would write them."""
     for entry, row in rows:
         contents.add(name_of(entry), line_of(entry, row))

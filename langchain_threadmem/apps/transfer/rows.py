@@ -18,7 +18,7 @@ from sqlalchemy import bindparam, select, update
 
 from langchain_threadmem.errors import InputError, PersistenceError
 from langchain_threadmem.index import watermarks
-from langchain_threadmem.langgraph.checkpoints.values import KIND, Item, Span, unpack
+from langchain_threadmem.langgraph.checkpoints.values import KIND, ListPart, Span, unpack
 from langchain_threadmem.maintenance.removal.tables import COPIED_TABLES, Id, MemoryTable, owners, scope
 from langchain_threadmem.messages.text import listed
 from langchain_threadmem.storage import schema
@@ -89,7 +89,7 @@ class IdMap:
             changed["data"] = unpack(bytes(row["data"])).mapped(self._item).pack()
         return {**row, **changed}
 
-    def _item(self, item: Item) -> Item:
+    def _item(self, item: ListPart) -> ListPart:
         return Span(*(self.of(Id.NODE, key) for key in item)) if isinstance(item, Span) else item
 
 

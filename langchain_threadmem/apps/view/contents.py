@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from langchain_core.messages import BaseMessage
 
-from langchain_threadmem.apps.view.snapshots import Snapshot, Snapshots
+from langchain_threadmem.apps.view.snapshots import ConversationSnapshot, Snapshots
 from langchain_threadmem.chat_memory import ChatMemory
 from langchain_threadmem.errors import NotFoundError
 from langchain_threadmem.formats.exporters.layout import Layout
@@ -270,12 +270,12 @@ def _line(node: ConversationNode) -> Json:
     }
 
 
-def _quote(snapshot: Snapshot, node_id: int) -> str:
+def _quote(snapshot: ConversationSnapshot, node_id: int) -> str:
     node = snapshot.by_id.get(node_id)
     return "" if node is None else f"{label_of(node.message)}: {preview_of(node.message, LINE)}"
 
 
-def _is_version(snapshot: Snapshot, node: ConversationNode) -> bool:
+def _is_version(snapshot: ConversationSnapshot, node: ConversationNode) -> bool:
     """Whether a node is an older version of a message, and not the former place of a moved message."""
     newer = None if node.superseded_by is None else snapshot.by_id.get(node.superseded_by)
     return newer is not None and newer.parent_id == node.parent_id

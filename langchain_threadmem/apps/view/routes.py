@@ -61,7 +61,7 @@ class Arguments:
         return self._values.get(name) in (True, "1")
 
 
-class Writer:
+class WritableSystem:
     """The system that changes the memory; the first change opens it.
 
     Args:
@@ -97,7 +97,7 @@ class Writer:
             self._system.close()
 
 
-def app_of(contents: Contents, writer: Writer, token: str, port: int) -> Starlette:
+def app_of(contents: Contents, writer: WritableSystem, token: str, port: int) -> Starlette:
     """The web application.
 
     Args:

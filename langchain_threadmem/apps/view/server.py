@@ -57,9 +57,9 @@ def serve(
     import uvicorn
 
     from langchain_threadmem.apps.view.contents import Contents
-    from langchain_threadmem.apps.view.routes import Writer, app_of
+    from langchain_threadmem.apps.view.routes import WritableSystem, app_of
 
-    token, writer = secrets.token_urlsafe(24), Writer(open_writer)
+    token, writer = secrets.token_urlsafe(24), WritableSystem(open_writer)
     with _listen(port) as listener:
         port = listener.getsockname()[1]
         url = f"http://{HOST}:{port}/?token={quote(token)}"

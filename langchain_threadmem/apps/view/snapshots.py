@@ -52,7 +52,7 @@ class Drawing:
         self.lanes = self.layout.lanes({node.id: row for row, node in enumerate(self.rows)})
 
 
-class Snapshot:
+class ConversationSnapshot:
     """A conversation in one version.
 
     Attributes:
@@ -98,7 +98,7 @@ class Snapshots:
 
     def __init__(self, system: MemorySystem) -> None:
         self._system = system
-        self._cache = LruCache[str, Snapshot](CACHED)
+        self._cache = LruCache[str, ConversationSnapshot](CACHED)
         self._lock = Lock()
 
     def version(self, conversation: str) -> Version | None:
@@ -125,7 +125,7 @@ class Snapshots:
             raise SessionNotFoundError(f"there is no conversation {conversation!r}")
         return version
 
-    def get(self, conversation: str) -> Snapshot:
+    def get(self, conversation: str) -> ConversationSnapshot:
         """A conversation in its current version.
 
         Raises:
@@ -157,15 +157,15 @@ class Snapshots:
 
         return self._system.runtime.database.read(read)
 
-    def _read(self, tree: int, old: Snapshot | None) -> Snapshot:
-        def read(conn: Conn) -> Snapshot:
+    def _read(self, tree: int, old: ConversationSnapshot | None) -> ConversationSnapshot:
+        def read(conn: Conn) -> ConversationSnapshot:
             version = _version(conn, tree)
             base = old if old is not None and old.version[:3] == version[:3] else None
             history, last = ((), 0) if base is None else (base.history, base.version.newest)
             rows, stored_placements = nodes.since(conn, tree, last), placements.since(conn, tree, last)
             new = nodes_of(rows, self._system.runtime.parts.read, stored_placements)
             tip = None if version.tip is None else nodes.by_key(conn, version.tip)
-            return Snapshot(version, [*history, *new], None if tip is None else tip.seq)
+            return ConversationSnapshot(version, [*history, *new], None if tip is None else tip.seq)
 
         return self._system.runtime.database.read(read)
 

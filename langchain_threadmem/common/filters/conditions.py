@@ -34,7 +34,7 @@ from langchain_threadmem.common.inputs import time_of, value_in
 from langchain_threadmem.errors import InputError
 
 
-class Kind(Enum):
+class FieldType(Enum):
     """The type of a field, with the operands that it is compared with."""
 
     TEXT = "text"
@@ -45,7 +45,7 @@ class Kind(Enum):
     """A dictionary, of which filters name keys: `metadata.topic` or `metadata["topic"]`."""
 
 
-Fields = Mapping[str, Kind]
+Fields = Mapping[str, FieldType]
 """The fields that a filter may name."""
 FieldFilter = Mapping[str, Any] | Sequence[tuple[str, str, Any]]
 """A filter in either form."""
@@ -99,7 +99,7 @@ class Comparison(Condition):
     path: tuple[str, ...]
     operator: str
     operand: Any
-    kind: Kind
+    kind: FieldType
 
     def holds(self, record: object) -> bool:
         value = _at(record, self.path)
@@ -166,7 +166,7 @@ def parse(filter_: FieldFilter | None, fields: Fields) -> Condition | None:
         InputError: The filter has another form, an unknown field or operator, or a wrong type of operand.
 
     Example:
-        >>> fields = {"source": Kind.TEXT, "rank": Kind.NUMBER, "metadata": Kind.MAP}
+        >>> fields = {"source": FieldType.TEXT, "rank": FieldType.NUMBER, "metadata": FieldType.MAP}
         >>> record = {"source": "ai", "rank": 1, "metadata": {"topic": "bread"}}
         >>> parse({"$or": [{"rank": 2}, {"metadata.topic": {"$in": ["bread"]}}]}, fields).holds(record)
         True
@@ -237,7 +237,7 @@ def _comparison(key: object, operator: object, operand: object, fields: Fields) 
         if not isinstance(operand, list | tuple | set | frozenset):
             raise InputError(f"{operator} of {key!r} needs a list, not {operand!r:.200}")
         return Comparison(path, operator, tuple(_operand(kind, key, item) for item in operand), kind)
-    if operator in _TEXTS and (kind not in (Kind.TEXT, Kind.MAP)):
+    if operator in _TEXTS and (kind not in (FieldType.TEXT, FieldType.MAP)):
         raise InputError(
             f"{operator} searches text, but {key!r} is {kind.value}; use $eq or another comparison"
         )
@@ -255,7 +255,7 @@ def _path(key: object, fields: Fields) -> tuple[str, ...]:
     if match is None or match[1] not in fields:
         raise InputError(f"there is no field {key!r:.200} to filter by; use {', '.join(fields)}")
     steps = tuple("".join(step) for step in _STEP.findall(match[2]))
-    if bool(steps) != (fields[match[1]] is Kind.MAP):
+    if bool(steps) != (fields[match[1]] is FieldType.MAP):
         raise InputError(
             f"{key!r:.200} has no keys; leave them out"
             if steps
@@ -264,21 +264,21 @@ def _path(key: object, fields: Fields) -> tuple[str, ...]:
     return (match[1], *steps)
 
 
-def _operand(kind: Kind, key: object, operand: object) -> Any:
+def _operand(kind: FieldType, key: object, operand: object) -> Any:
     """Check an operand; a time becomes a datetime with a time zone."""
     if operand is None:
         return None
     number = isinstance(operand, int | float) and operand == operand
     match kind:
-        case Kind.TEXT if isinstance(operand, str):
+        case FieldType.TEXT if isinstance(operand, str):
             return operand
-        case Kind.FLAG if isinstance(operand, bool):
+        case FieldType.FLAG if isinstance(operand, bool):
             return operand
-        case Kind.NUMBER if number and not isinstance(operand, bool):
+        case FieldType.NUMBER if number and not isinstance(operand, bool):
             return operand
-        case Kind.MAP if number or isinstance(operand, str):
+        case FieldType.MAP if number or isinstance(operand, str):
             return operand
-        case Kind.TIME if (time := time_of(operand)) is not None:
+        case FieldType.TIME if (time := time_of(operand)) is not None:
             return time
     raise InputError(f"{key!r} is compared with {kind.value}, not {operand!r:.200}")
 

@@ -20,8 +20,8 @@ from langchain_threadmem.common.filters.conditions import (
     Condition,
     Either,
     Every,
+    FieldType,
     Inverse,
-    Kind,
 )
 
 _MAX_INTEGER = (1 << 63) - 1
@@ -35,7 +35,7 @@ Columns = Mapping[str, ColumnElement[Any]]
 """The columns of fields; times are in seconds since 1970."""
 
 
-class _Part(NamedTuple):
+class _SqlCondition(NamedTuple):
     """The SQL expression of a condition, and whether it is equivalent to the condition."""
 
     element: ColumnElement[bool]
@@ -55,7 +55,7 @@ def where(condition: Condition | None, columns: Columns) -> list[ColumnElement[b
     Example:
         >>> from sqlalchemy import column
         >>> from langchain_threadmem.common.filters.conditions import parse
-        >>> fields = {"rank": Kind.NUMBER, "source": Kind.TEXT}
+        >>> fields = {"rank": FieldType.NUMBER, "source": FieldType.TEXT}
         >>> condition = parse({"rank": {"$gt": 0}, "source": {"$like": "a%"}}, fields)
         >>> [str(part) for part in where(condition, {"rank": column("rank")})]
         ['rank IS NOT NULL AND rank > :rank_1']
@@ -64,7 +64,7 @@ def where(condition: Condition | None, columns: Columns) -> list[ColumnElement[b
     return [] if part is None else [part.element]
 
 
-def _part(condition: Condition, columns: Columns) -> _Part | None:
+def _part(condition: Condition, columns: Columns) -> _SqlCondition | None:
     match condition:
         case Comparison():
             return _comparison(condition, columns)
@@ -73,27 +73,33 @@ def _part(condition: Condition, columns: Columns) -> _Part | None:
             if not elements:
                 return None
             exact = len(elements) == len(parts) and all(part.exact for part in elements)
-            return _Part(and_(*(part.element for part in elements)), exact)
+            return _SqlCondition(and_(*(part.element for part in elements)), exact)
         case Either(parts):
             elements = [part for part in (_part(part, columns) for part in parts) if part is not None]
             if len(elements) < len(parts):
                 return None
-            return _Part(or_(*(part.element for part in elements)), all(part.exact for part in elements))
+            return _SqlCondition(
+                or_(*(part.element for part in elements)), all(part.exact for part in elements)
+            )
         case Inverse(part):
             inner = _part(part, columns)
-            return _Part(not_(inner.element), True) if inner is not None and inner.exact else None
+            return _SqlCondition(not_(inner.element), True) if inner is not None and inner.exact else None
     return None
 
 
-def _comparison(condition: Comparison, columns: Columns) -> _Part | None:
+def _comparison(condition: Comparison, columns: Columns) -> _SqlCondition | None:
     column = columns.get(condition.path[0])
     if column is None or len(condition.path) > 1:
         return None
     operand, operator = condition.operand, condition.operator
     operands = operand if operator in ("$in", "$nin") else (operand,)
-    if condition.kind is Kind.TIME:
+    if condition.kind is FieldType.TIME:
         return _time(column, operator, operand)
-    if condition.kind is Kind.FLAG or len(operands) > _MAX_OPERANDS or not all(map(_is_bindable, operands)):
+    if (
+        condition.kind is FieldType.FLAG
+        or len(operands) > _MAX_OPERANDS
+        or not all(map(_is_bindable, operands))
+    ):
         return None
     exists = column.is_not(None)
     values = [value for value in operands if value is not None]
@@ -101,26 +107,26 @@ def _comparison(condition: Comparison, columns: Columns) -> _Part | None:
         case "$eq" | "$in":
             # Not IN: a list that SQLAlchemy expands needs all values of the statement at once.
             matches = and_(exists, or_(_FALSE, *(column == value for value in values)))
-            return _Part(matches if None not in operands else or_(column.is_(None), matches), True)
+            return _SqlCondition(matches if None not in operands else or_(column.is_(None), matches), True)
         case "$ne" | "$nin":
-            return _Part(and_(exists, *(column != value for value in values)), True)
-        case "$gt" | "$gte" | "$lt" | "$lte" if condition.kind is Kind.NUMBER:
+            return _SqlCondition(and_(exists, *(column != value for value in values)), True)
+        case "$gt" | "$gte" | "$lt" | "$lte" if condition.kind is FieldType.NUMBER:
             compared = cast("ColumnElement[bool]", ORDER[operator](column, operand))
-            return _Part(and_(exists, compared), True)
+            return _SqlCondition(and_(exists, compared), True)
     return None
 
 
-def _time(column: ColumnElement[Any], operator: str, operand: Any) -> _Part | None:
+def _time(column: ColumnElement[Any], operator: str, operand: Any) -> _SqlCondition | None:
     if not isinstance(operand, datetime):
         return None
     seconds = operand.timestamp()
     match operator:
         case "$eq":
-            return _Part(column.between(seconds - _TIME_TOLERANCE, seconds + _TIME_TOLERANCE), False)
+            return _SqlCondition(column.between(seconds - _TIME_TOLERANCE, seconds + _TIME_TOLERANCE), False)
         case "$gt" | "$gte":
-            return _Part(column >= seconds - _TIME_TOLERANCE, False)
+            return _SqlCondition(column >= seconds - _TIME_TOLERANCE, False)
         case "$lt" | "$lte":
-            return _Part(column <= seconds + _TIME_TOLERANCE, False)
+            return _SqlCondition(column <= seconds + _TIME_TOLERANCE, False)
     return None
 
 

@@ -32,7 +32,7 @@ class About(NamedTuple):
     metadata: Mapping[str, Any] = {}
 
 
-class Record(NamedTuple):
+class ExportedMessage(NamedTuple):
     """A message of another program.
 
     Attributes:
@@ -41,7 +41,7 @@ class Record(NamedTuple):
     """
 
     nodes: Sequence[ConversationNode]
-    parent: Record | None
+    parent: ExportedMessage | None
 
     @property
     def id(self) -> str:
@@ -64,7 +64,7 @@ def id_of(node: ConversationNode) -> str:
     return node.message.id or f"node-{node.id}"
 
 
-def records(nodes: Sequence[ConversationNode]) -> Iterator[Record]:
+def records(nodes: Sequence[ConversationNode]) -> Iterator[ExportedMessage]:
     """The live messages of a conversation as records, parents first.
 
     A message that several messages continue ends a record, so that every branch continues a whole record.
@@ -76,7 +76,7 @@ def records(nodes: Sequence[ConversationNode]) -> Iterator[Record]:
     children: dict[int | None, list[ConversationNode]] = {}
     for node in live.values():
         children.setdefault(node.parent_id if node.parent_id in live else None, []).append(node)
-    waiting: list[tuple[ConversationNode, Record | None]] = [
+    waiting: list[tuple[ConversationNode, ExportedMessage | None]] = [
         (node, None) for node in reversed(children.get(None, []))
     ]
     while waiting:
@@ -86,7 +86,7 @@ def records(nodes: Sequence[ConversationNode]) -> Iterator[Record]:
             if not isinstance(following[0].message, AIMessage | ToolMessage):
                 break
             group.append(following[0])
-        record = Record(group, parent)
+        record = ExportedMessage(group, parent)
         yield record
         waiting += [(child, record) for child in reversed(children.get(group[-1].id, []))]
 
@@ -97,7 +97,7 @@ def _goes_on(group: Sequence[ConversationNode]) -> bool:
     return isinstance(last, ToolMessage) or (isinstance(last, AIMessage) and bool(last.tool_calls))
 
 
-class Step(NamedTuple):
+class AnswerStep(NamedTuple):
     """A part of an answer.
 
     Attributes:
@@ -111,7 +111,7 @@ class Step(NamedTuple):
     call: Mapping[str, Any] = {}
 
 
-def steps(record: Record) -> list[Step]:
+def steps(record: ExportedMessage) -> list[AnswerStep]:
     """The parts of a record in their order; a result follows its call.
 
     Args:
@@ -122,21 +122,21 @@ def steps(record: Record) -> list[Step]:
         for node in record.nodes
         if isinstance(node.message, ToolMessage)
     }
-    found: list[Step] = []
+    found: list[AnswerStep] = []
     for node in record.nodes:
         message = node.message
         if isinstance(message, ToolMessage):
             continue
         if thought := message.additional_kwargs.get("reasoning_content"):
-            found.append(Step("reasoning", str(thought)))
+            found.append(AnswerStep("reasoning", str(thought)))
         if text := text_of(message):
-            found.append(Step("text", text))
+            found.append(AnswerStep("text", text))
         for call in getattr(message, "tool_calls", ()):
-            found.append(Step("call", call=call))
+            found.append(AnswerStep("call", call=call))
             if call["id"] in results:
-                found.append(Step("result", results[call["id"]], call))
+                found.append(AnswerStep("result", results[call["id"]], call))
     if not found and isinstance(record.first, ToolMessage):
-        found.append(Step("text", text_of(record.first)))
+        found.append(AnswerStep("text", text_of(record.first)))
     return found
 
 

@@ -129,7 +129,7 @@ def _document(
     )
 
 
-class Saved(NamedTuple):
+class SavedConversation(NamedTuple):
     """A saved conversation.
 
     Attributes:
@@ -139,13 +139,13 @@ class Saved(NamedTuple):
         context_depth: The context depth, if the document has one.
     """
 
-    document: json.Document
+    document: json.JsonConversation
     tip: int | None
     selector: LinearNodeSelector | SemanticNodeSelector
     context_depth: int | None
 
 
-def load(text: str) -> Saved:
+def load(text: str) -> SavedConversation:
     """Read a saved conversation.
 
     Raises:
@@ -159,7 +159,7 @@ def load(text: str) -> Saved:
             f"the saved tip {tip!r} is not a node of the document; remove it, or use the id of a node"
         )
     selector = LinearNodeSelector() if document.mode == "linear" else SemanticNodeSelector()
-    return Saved(document, tip, selector, depth if isinstance(depth, int) else None)
+    return SavedConversation(document, tip, selector, depth if isinstance(depth, int) else None)
 
 
 def mime_bundle(conversation: ThreadedConversation) -> Flow[dict[str, str]]:

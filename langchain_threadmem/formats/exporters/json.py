@@ -24,7 +24,7 @@ from langchain_threadmem.errors import InputError, InvalidGraphStateError, Unsup
 from langchain_threadmem.messages.codec import clone, decode, encode, text_of
 from langchain_threadmem.messages.records import as_list, as_object, dumps, loads, message_from, reason
 from langchain_threadmem.messages.roles import TYPES, role_of
-from langchain_threadmem.messages.typed_json import UNTRUSTED, Opaque, Writer
+from langchain_threadmem.messages.typed_json import UNTRUSTED, Opaque, WriteOpaque
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.tree import graph
 from langchain_threadmem.tree.node import EPOCH, ConversationNode, MessageSummary, Placement
@@ -37,7 +37,7 @@ _STATES = {state.label: state for state in (State.LIVE, State.SUPERSEDED, State.
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class JsonConversation:
     """A conversation that `from_json` read.
 
     Attributes:
@@ -68,7 +68,7 @@ def to_json(
     *,
     mode: str = "linear",
     metadata: Mapping[str, Any] | None = None,
-    other: Writer | None = None,
+    other: WriteOpaque | None = None,
 ) -> str:
     """Write a conversation as one JSON document that `from_json` reads back exactly.
 
@@ -109,7 +109,7 @@ def to_json(
     return dumps(document, "the metadata", indent=2)
 
 
-def from_json(text: str) -> Document:
+def from_json(text: str) -> JsonConversation:
     """Read a document of `to_json`, or of another tool that writes the same format.
 
     Args:
@@ -130,7 +130,7 @@ def from_json(text: str) -> Document:
     return read_document(loads(text.removeprefix("\ufeff"), "the document"))
 
 
-def read_document(value: object) -> Document:
+def read_document(value: object) -> JsonConversation:
     """Read a parsed document; see `from_json`."""
     document = as_object(value, "the document")
     version = document.get("version", VERSION)
@@ -146,7 +146,7 @@ def read_document(value: object) -> Document:
         if mismatched:
             shown = ", ".join(f"{parent} to {child}" for parent, child in sorted(mismatched))
             raise _corrupted(f"edges that disagree with 'parent_id': {shown}")
-    return Document(nodes, _mode(metadata.get("mode", "linear")), metadata)
+    return JsonConversation(nodes, _mode(metadata.get("mode", "linear")), metadata)
 
 
 def to_jsonl(nodes: Sequence[ConversationNode]) -> str:
@@ -248,7 +248,7 @@ def parse_conversation(text: str, *, index: int = 0) -> list[BaseMessage]:
     return messages
 
 
-def _node_record(node: ConversationNode, other: Writer | None) -> dict[str, Any]:
+def _node_record(node: ConversationNode, other: WriteOpaque | None) -> dict[str, Any]:
     record: dict[str, Any] = {
         "id": node.id,
         "role": role_of(node.message),

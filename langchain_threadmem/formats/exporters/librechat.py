@@ -12,7 +12,14 @@ from typing import Any
 
 from langchain_core.messages import HumanMessage
 
-from langchain_threadmem.formats.exporters.answers import About, Record, Step, model_of, records, steps
+from langchain_threadmem.formats.exporters.answers import (
+    About,
+    AnswerStep,
+    ExportedMessage,
+    model_of,
+    records,
+    steps,
+)
 from langchain_threadmem.messages.records import dumps
 from langchain_threadmem.tree.node import ConversationNode
 
@@ -61,7 +68,7 @@ def _iso(time: float) -> str:
     return datetime.fromtimestamp(time, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _message(record: Record, conversation: str) -> dict[str, Any]:
+def _message(record: ExportedMessage, conversation: str) -> dict[str, Any]:
     is_user = isinstance(record.first, HumanMessage)
     model = next((name for node in record.nodes if (name := model_of(node.message))), None)
     parts = steps(record)
@@ -84,7 +91,7 @@ def _message(record: Record, conversation: str) -> dict[str, Any]:
     return message
 
 
-def _part(step: Step) -> dict[str, Any]:
+def _part(step: AnswerStep) -> dict[str, Any]:
     if step.kind == "reasoning":
         return {"type": "think", "think": step.text}
     if step.kind == "result":

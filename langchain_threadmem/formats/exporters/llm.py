@@ -39,7 +39,7 @@ _TABLES = {
 """The columns of the tables that are written, for a database that `llm` has not made."""
 _LETTERS = "0123456789abcdefghjkmnpqrstvwxyz"
 """The digits of a ULID."""
-Value = str | int | None
+ColumnValue = str | int | None
 
 
 def to_llm(nodes: Sequence[ConversationNode], about: About) -> str:
@@ -83,7 +83,7 @@ def write_database(path: str | Path, scripts: Sequence[str]) -> None:
         raise PersistenceError(f"Cannot write {str(target)!r}: {error}") from error
 
 
-def _statement(table: str, row: dict[str, Value]) -> str:
+def _statement(table: str, row: dict[str, ColumnValue]) -> str:
     """The statement that adds a row, unless a row with its key exists."""
     values = ", ".join(map(_literal, row.values()))
     if table != "parts":
@@ -96,14 +96,14 @@ def _statement(table: str, row: dict[str, Value]) -> str:
     )
 
 
-def _literal(value: Value) -> str:
+def _literal(value: ColumnValue) -> str:
     if isinstance(value, str):
         quoted = value.replace("\0", "\ufffd").replace("'", "''")
         return f"'{quoted}'"
     return "NULL" if value is None else str(value)
 
 
-def _rows(nodes: Sequence[ConversationNode], about: About) -> Iterator[tuple[str, dict[str, Value]]]:
+def _rows(nodes: Sequence[ConversationNode], about: About) -> Iterator[tuple[str, dict[str, ColumnValue]]]:
     """The rows of a conversation with their tables."""
     live = {node.id: node for node in nodes if node.state is State.LIVE}
     hashes: dict[int, str] = {}
@@ -123,7 +123,7 @@ def _rows(nodes: Sequence[ConversationNode], about: About) -> Iterator[tuple[str
 
 def _threads(
     live: Sequence[ConversationNode], hashes: dict[int, str], about: About
-) -> Iterator[tuple[str, dict[str, Value]]]:
+) -> Iterator[tuple[str, dict[str, ColumnValue]]]:
     """A thread for each branch, the first of them the conversation, and a turn for each answer."""
     by_id = {node.id: node for node in live}
     newest = max((node.timestamp.timestamp() for node in live), default=about.created)
@@ -148,7 +148,7 @@ def _threads(
                 yield "turns", _turn(node, thread, hashes)
 
 
-def _turn(node: ConversationNode, thread: str, hashes: dict[int, str]) -> dict[str, Value]:
+def _turn(node: ConversationNode, thread: str, hashes: dict[int, str]) -> dict[str, ColumnValue]:
     """The turn of an answer, between the last message of its input and the answer."""
     time = node.timestamp.timestamp()
     return {
@@ -196,7 +196,7 @@ def _parts(message: BaseMessage) -> list[dict[str, Any]]:
     return parts
 
 
-def _part_row(hash: str, position: int, part: dict[str, Any]) -> dict[str, Value]:
+def _part_row(hash: str, position: int, part: dict[str, Any]) -> dict[str, ColumnValue]:
     payload = {name: value for name, value in part.items() if name not in ("type", "text")}
     return {
         "message_hash": hash,

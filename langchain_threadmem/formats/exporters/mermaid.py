@@ -103,7 +103,7 @@ def _drawn(
     role: str | None = None,
     max_text_size: int | None = 50_000,
     max_edges: int | None = 500,
-) -> tuple[list[_Drawn], _Limits]:
+) -> tuple[list[_Drawn], _DiagramLimits]:
     """The shown messages, each after its parent, and the limits of a diagram."""
     if role is not None and not (isinstance(role, str) and role in TYPES):
         raise InputError(f"unknown role {role!r}; use one of {', '.join(TYPES)}")
@@ -133,7 +133,7 @@ def _drawn(
         dashed = ",stroke-dasharray:5 5" if node.state == State.SUPERSEDED else ""
         style = f"    style {node.id} fill:{_FILLS.get(speaker, '#e0e0e0')}{dashed}"
         drawn.append(_Drawn(node.id, parent, label, edge, style))
-    return drawn, _Limits(
+    return drawn, _DiagramLimits(
         math.inf if max_text_size is None else max_text_size,
         math.inf if max_edges is None else max_edges,
     )
@@ -149,14 +149,14 @@ class _Drawn(NamedTuple):
     style: str
 
 
-class _Limits(NamedTuple):
+class _DiagramLimits(NamedTuple):
     """The maximum numbers of characters and of edges of a diagram; infinity for no limit."""
 
     text: float
     edges: float
 
 
-def _excess(drawn: Sequence[_Drawn], limits: _Limits) -> int:
+def _excess(drawn: Sequence[_Drawn], limits: _DiagramLimits) -> int:
     """The number of oldest messages to leave out, so that the diagram stays within its limits."""
     room, edges = limits.text - _FRAME, limits.edges
     for number, message in zip(range(len(drawn), 0, -1), reversed(drawn), strict=True):

@@ -13,7 +13,14 @@ from typing import Any
 
 from langchain_core.messages import HumanMessage, SystemMessage
 
-from langchain_threadmem.formats.exporters.answers import About, Record, Step, model_of, records, steps
+from langchain_threadmem.formats.exporters.answers import (
+    About,
+    AnswerStep,
+    ExportedMessage,
+    model_of,
+    records,
+    steps,
+)
 from langchain_threadmem.messages.records import dumps
 from langchain_threadmem.tree.node import ConversationNode
 
@@ -72,7 +79,7 @@ def to_openwebui(nodes: Sequence[ConversationNode], about: About) -> str:
     return dumps([item], "the conversation", indent=2)
 
 
-def _current(found: Sequence[Record], active: int | None) -> str | None:
+def _current(found: Sequence[ExportedMessage], active: int | None) -> str | None:
     """The id of the record with the end of the active thread; of the last record without one."""
     ends = [record.id for record in found if any(node.id == active for node in record.nodes)]
     return ends[0] if ends else found[-1].id if found else None
@@ -87,7 +94,7 @@ def _active(messages: dict[str, dict[str, Any]], current: str | None) -> list[di
     return path[::-1]
 
 
-def _message(record: Record) -> dict[str, Any]:
+def _message(record: ExportedMessage) -> dict[str, Any]:
     is_user = isinstance(record.first, HumanMessage)
     role = "user" if is_user else "system" if isinstance(record.first, SystemMessage) else "assistant"
     message: dict[str, Any] = {
@@ -104,7 +111,7 @@ def _message(record: Record) -> dict[str, Any]:
     return message
 
 
-def _text(step: Step) -> str:
+def _text(step: AnswerStep) -> str:
     if step.kind == "reasoning":
         lines = "\n".join(f"> {line}" for line in html.escape(step.text, quote=False).split("\n"))
         return _details('type="reasoning" done="true"', "Thought", lines)

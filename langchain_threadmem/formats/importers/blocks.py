@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from langchain_threadmem.formats.importers.chats import text_or_none
-from langchain_threadmem.formats.importers.said import File, Other, Part, Reasoning, Result, ToolUse
+from langchain_threadmem.formats.importers.said import File, Other, Part, Reasoning, ToolResult, ToolUse
 
 Block = Mapping[str, Any]
 
@@ -158,7 +158,7 @@ def _call(block: Block) -> Iterator[Part]:
     yield ToolUse(name, arguments, id)
     for field in ("output", "result", "error"):
         if both.get(field) is not None:
-            yield Result(both[field], id, name, field == "error")
+            yield ToolResult(both[field], id, name, field == "error")
             break
 
 
@@ -167,7 +167,7 @@ def _result(block: Block) -> Iterator[Part]:
     fields = ("content", "output", "result", "text", "tool_result")
     output = next((block[name] for name in fields if block.get(name) is not None), "")
     is_error = bool(block.get("is_error") or block.get("isError") or block.get("status") == "error")
-    yield Result(output, id, _first(block, "name", "toolName", "tool_name"), is_error)
+    yield ToolResult(output, id, _first(block, "name", "toolName", "tool_name"), is_error)
 
 
 def _refusal(block: Block) -> Iterator[Part]:
@@ -193,7 +193,7 @@ def _function_response(block: Block) -> Iterator[Part]:
     output = response.get("response")
     if isinstance(output, dict) and len(output) == 1:
         output = next(iter(output.values()))
-    yield Result(output, text_or_none(response.get("id")), text_or_none(response.get("name")))
+    yield ToolResult(output, text_or_none(response.get("id")), text_or_none(response.get("name")))
 
 
 def _code(block: Block) -> Iterator[Part]:

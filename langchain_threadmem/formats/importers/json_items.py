@@ -57,7 +57,7 @@ def items_of(stream: BinaryIO) -> Iterator[Item]:
         >>> [item.value for item in items_of(io.BytesIO(b'{"a": 1}\n{"a": 2}'))]
         [{'a': 1}, {'a': 2}]
     """
-    return _lines(stream) if _is_lines(stream) else _elements(_Text(stream))
+    return _lines(stream) if _is_lines(stream) else _elements(_TextWindow(stream))
 
 
 def object_of(item: Item) -> dict[str, Any]:
@@ -125,7 +125,7 @@ def _parsed(line: bytes, position: str) -> Any:
         return InputError(f"{position} is not JSON: {error}")
 
 
-def _elements(text: _Text) -> Iterator[Item]:
+def _elements(text: _TextWindow) -> Iterator[Item]:
     first = text.next_character()
     if not first:
         raise InputError("the file is empty")
@@ -139,7 +139,7 @@ def _elements(text: _Text) -> Iterator[Item]:
         raise InputError("the document is followed by text; write one JSON document, or one per line")
 
 
-def _array(text: _Text) -> Iterator[Item]:
+def _array(text: _TextWindow) -> Iterator[Item]:
     """The elements of an array; the text is read up to its end."""
     text.at += 1
     number = 0
@@ -161,7 +161,7 @@ def _array(text: _Text) -> Iterator[Item]:
             )
 
 
-def _object(text: _Text) -> Iterator[Item]:
+def _object(text: _TextWindow) -> Iterator[Item]:
     """A document, or the items of its list of conversations.
 
     The values beside the list are omitted: the list may be longer than what fits into memory.
@@ -202,7 +202,7 @@ def _object(text: _Text) -> Iterator[Item]:
         yield Item("the document", document)
 
 
-class _Text:
+class _TextWindow:
     """The text of a stream, of which a part beginning at `at` is in memory."""
 
     def __init__(self, stream: BinaryIO) -> None:

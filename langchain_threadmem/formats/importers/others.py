@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 _CONVERSATIONS = "import conversations.json of the same export"
 
 
-class _Other(NamedTuple):
+class _OtherFile(NamedTuple):
     """A kind of file without chats.
 
     Attributes:
@@ -23,41 +23,45 @@ class _Other(NamedTuple):
 
 
 _OTHERS = (
-    _Other(f"the projects of Claude, no chats; {_CONVERSATIONS}", (), frozenset({"prompt_template", "docs"})),
-    _Other(f"the memories of Claude, no chats; {_CONVERSATIONS}", (), frozenset({"conversations_memory"})),
-    _Other(
+    _OtherFile(
+        f"the projects of Claude, no chats; {_CONVERSATIONS}", (), frozenset({"prompt_template", "docs"})
+    ),
+    _OtherFile(
+        f"the memories of Claude, no chats; {_CONVERSATIONS}", (), frozenset({"conversations_memory"})
+    ),
+    _OtherFile(
         f"the account of Claude, no chats; {_CONVERSATIONS}", (), frozenset({"full_name", "email_address"})
     ),
-    _Other(
+    _OtherFile(
         f"ratings of messages of ChatGPT, no chats; {_CONVERSATIONS}",
         ("message_feedback.json",),
         frozenset({"rating", "conversation_id"}),
     ),
-    _Other(
+    _OtherFile(
         f"links to shared chats of ChatGPT, no messages; {_CONVERSATIONS}",
         ("shared_conversations.json",),
         frozenset({"conversation_id", "is_anonymous"}),
     ),
-    _Other(
+    _OtherFile(
         f"snippets of compared answers of ChatGPT, no chats; {_CONVERSATIONS}",
         ("model_comparisons.json",),
         frozenset({"evaluation_name"}),
     ),
-    _Other(
+    _OtherFile(
         f"the names of files of ChatGPT, no chats; {_CONVERSATIONS}",
         ("conversation_asset_file_names.json",),
     ),
-    _Other(
+    _OtherFile(
         f"the files of ChatGPT, no chats; {_CONVERSATIONS}",
         ("library_files.json",),
         frozenset({"file_id", "file_name"}),
     ),
-    _Other(
+    _OtherFile(
         "a list of names of Slack, no chats; import the folder of the export",
         ("channels.json",),
         frozenset({"id", "name", "profile"}),
     ),
-    _Other(
+    _OtherFile(
         f"data of an account of ChatGPT, no chats; {_CONVERSATIONS}",
         (
             "user.json",
@@ -70,12 +74,12 @@ _OTHERS = (
             "codex.json",
         ),
     ),
-    _Other(
+    _OtherFile(
         "the name of a thread of Jan, no messages; import messages.jsonl beside it, or the folder",
         ("thread.json",),
         frozenset({"object", "assistants"}),
     ),
-    _Other(
+    _OtherFile(
         "data of an account of Grok, no chats; import prod-grok-backend.json of the same export",
         ("prod-mc-auth-mgmt-api.json", "prod-mc-billing.json"),
     ),

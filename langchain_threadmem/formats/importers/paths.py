@@ -57,7 +57,7 @@ _PIECE = re.compile(r"(.+\.zip)\.(\d{3})", re.IGNORECASE)
 """The name of a piece of an archive that was split: `export.zip.001`."""
 
 
-Paths = str | Path | Sequence[str | Path]
+ImportPaths = str | Path | Sequence[str | Path]
 """The path of a file, folder or archive, or a list of such paths."""
 
 
@@ -144,7 +144,7 @@ class Inputs:
         unreadable: The paths of archives in folders and archives that cannot be read.
     """
 
-    def __init__(self, paths: Paths) -> None:
+    def __init__(self, paths: ImportPaths) -> None:
         given: list[Any] = list(paths) if isinstance(paths, list | tuple | set) else [paths]
         if not given:
             raise InputError("there is no file to import; pass the path of an export")
@@ -244,7 +244,7 @@ class Inputs:
         self._stack.enter_context(stream)
         try:
             archive = self._stack.enter_context(zipfile.ZipFile(stream))
-            folder = _Archive(archive)
+            folder = _ZipArchive(archive)
             members = sorted(archive.infolist(), key=lambda member: _natural(member.filename))
             for member in members:
                 path = PurePosixPath(member.filename)
@@ -295,7 +295,7 @@ class _Directory:
             return None
 
 
-class _Archive:
+class _ZipArchive:
     """A ZIP archive."""
 
     def __init__(self, archive: zipfile.ZipFile) -> None:

@@ -29,8 +29,8 @@ from langchain_threadmem.formats.importers.said import (
     USER,
     Part,
     Reasoning,
-    Result,
     Said,
+    ToolResult,
     entries_of,
 )
 from langchain_threadmem.formats.importers.source import FAULTS, Source, problem_of
@@ -48,10 +48,10 @@ _TITLES = ("topic", "userTitle", "autoTitle", "chatTitle", "title", "name")
 _TIMES = ("createdAt", "created_at", "created", "ts", "timestamp", "date")
 _MODELS = ("model", "originLLM", "modelId", "modelName")
 _MODELS_OF_CHATS = ("model", "modelId")
-Read = Callable[[Record], Iterable[Part]]
+ReadParts = Callable[[Record], Iterable[Part]]
 
 
-class Conversation(NamedTuple):
+class ChatRecord(NamedTuple):
     """A conversation of a document.
 
     Attributes:
@@ -81,10 +81,10 @@ class Program(NamedTuple):
     name: str
     contents: str
     fits: Callable[[Any], bool]
-    conversations: Callable[[Record], Iterable[Conversation]]
-    parts: Read
+    conversations: Callable[[Record], Iterable[ChatRecord]]
+    parts: ReadParts
     is_message: Callable[[Any], bool] = lambda value: False
-    said: Callable[[Conversation, Read, str], list[Said]] | None = None
+    said: Callable[[ChatRecord, ReadParts, str], list[Said]] | None = None
 
     def chats(self, source: Source) -> Chats:
         """The conversations of a file."""
@@ -96,7 +96,7 @@ class Program(NamedTuple):
             elif self.is_message(value):
                 messages.append(value)
             elif isinstance(value, list):
-                yield from self._chats(Conversation({}, value), source, item.where)
+                yield from self._chats(ChatRecord({}, value), source, item.where)
             elif isinstance(value, dict):
                 try:
                     found = [*self.conversations(value)]
@@ -109,15 +109,15 @@ class Program(NamedTuple):
             else:
                 yield Bad(f"{item.where} is {value!r:.80}, not a conversation")
         if messages:
-            yield from self._chats(Conversation(_of_folder(source), messages), source, "the list of messages")
+            yield from self._chats(ChatRecord(_of_folder(source), messages), source, "the list of messages")
 
-    def _chats(self, conversation: Conversation, source: Source, position: str) -> Chats:
+    def _chats(self, conversation: ChatRecord, source: Source, position: str) -> Chats:
         try:
             yield self._chat(conversation, source, position)
         except FAULTS as error:
             yield Bad(problem_of(error, position))
 
-    def _chat(self, conversation: Conversation, source: Source, position: str) -> Chat:
+    def _chat(self, conversation: ChatRecord, source: Source, position: str) -> Chat:
         record = conversation.record
         name = conversation.name or first(record, _NAMES) or source.name
         read = self.said or _chain
@@ -153,7 +153,7 @@ def first(record: Mapping[str, Any], names: Iterable[str]) -> str | None:
     return next((text for name in names if (text := text_or_none(record.get(name)))), None)
 
 
-def _chain(conversation: Conversation, read: Read, position: str) -> list[Said]:
+def _chain(conversation: ChatRecord, read: ReadParts, position: str) -> list[Said]:
     """The messages of a list, each of which continues the message before it."""
     said: list[Said] = []
     thoughts: list[Part] = []
@@ -172,7 +172,7 @@ def _chain(conversation: Conversation, read: Read, position: str) -> list[Said]:
     return said
 
 
-def said_of(message: Record, previous: str | None, read: Read, position: str) -> Said:
+def said_of(message: Record, previous: str | None, read: ReadParts, position: str) -> Said:
     """A message that continues another message.
 
     Raises:
@@ -183,8 +183,8 @@ def said_of(message: Record, previous: str | None, read: Read, position: str) ->
     if role is None:
         raise InputError(f"{position} has no role")
     parts = [*read(message)]
-    if any(isinstance(part, Result) for part in parts) and role != ASSISTANT:
-        role = TOOL if all(isinstance(part, Result) for part in parts) else role
+    if any(isinstance(part, ToolResult) for part in parts) and role != ASSISTANT:
+        role = TOOL if all(isinstance(part, ToolResult) for part in parts) else role
     name = text_or_none(message.get("name")) or text_or_none(message.get("source"))
     return Said(
         first(message, _KEYS) or chained_id("import-", previous, message),
@@ -225,7 +225,7 @@ def standard_parts(message: Record) -> Iterator[Part]:
     id = first(message, ("tool_call_id", "toolCallId"))
     if is_result and id is not None:
         content = message.get("content")
-        yield Result(
+        yield ToolResult(
             content if content is not None else message.get("text"), id, text_or_none(message.get("name"))
         )
     else:
@@ -238,5 +238,5 @@ def standard_parts(message: Record) -> Iterator[Part]:
         yield from files_of(message.get(name))
 
 
-def itself(value: Record) -> Iterator[Conversation]:
-    yield Conversation(value, value.get("messages") or [])
+def itself(value: Record) -> Iterator[ChatRecord]:
+    yield ChatRecord(value, value.get("messages") or [])

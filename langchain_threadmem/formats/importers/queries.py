@@ -35,7 +35,7 @@ SOURCE, IMPORTED = "source", "imported"
 """The metadata fields of an imported conversation: the format, and the values of the last import."""
 
 
-class Place(NamedTuple):
+class NodeKey(NamedTuple):
     """The key and the number of a stored node."""
 
     key: int
@@ -51,7 +51,7 @@ class NewNode(NamedTuple):
     created: float
 
 
-class Imported(NamedTuple):
+class LastImport(NamedTuple):
     """What the last import read, to tell what has changed in the program from what has changed here.
 
     Attributes:
@@ -90,7 +90,7 @@ class NewNodes(NamedTuple):
     tip: str | None
     created: float
     profile: Profile
-    imported: Imported
+    imported: LastImport
     is_branch: bool = False
     is_part: bool = False
 
@@ -116,10 +116,12 @@ class Stored(NamedTuple):
     profile: Profile | None = None
 
     @property
-    def imported(self) -> Imported | None:
+    def imported(self) -> LastImport | None:
         """The values of the last import; `None` if the conversation was not imported."""
         value = self.profile.metadata.get(IMPORTED) if self.profile is not None else None
-        return Imported(**value) if isinstance(value, dict) and value.keys() == {*Imported._fields} else None
+        return (
+            LastImport(**value) if isinstance(value, dict) and value.keys() == {*LastImport._fields} else None
+        )
 
 
 def hash_of(ids: Sequence[str]) -> str:
@@ -225,7 +227,7 @@ def _profile(chat: NewNodes, before: Profile | None) -> Profile:
         return chat.profile._replace(metadata={**chat.profile.metadata, IMPORTED: chat.imported._asdict()})
     if chat.is_branch:
         return before
-    last = Stored("", (), before).imported or Imported(before.title, before.archived is not None)
+    last = Stored("", (), before).imported or LastImport(before.title, before.archived is not None)
     title, archived = before.title, before.archived
     if chat.profile.title and title in (None, last.title):
         title = chat.profile.title
@@ -268,14 +270,14 @@ def _mark(conn: Conn, tree: int, is_sorted: bool) -> None:
         catalogue.put_profile(conn, tree, profile._replace(metadata={**profile.metadata, SORTED: is_sorted}))
 
 
-def _places(conn: Conn, tree: int) -> dict[str, Place]:
+def _places(conn: Conn, tree: int) -> dict[str, NodeKey]:
     """The places of messages by their ids: the live node or, if there is none, the newest node."""
     rows = conn.all(_MESSAGES, tree)
     rows.sort(key=lambda row: (row[3] == State.LIVE, row[2]))
-    return {message: Place(key, seq) for message, key, seq, _ in rows}
+    return {message: NodeKey(key, seq) for message, key, seq, _ in rows}
 
 
-def _write(conn: Conn, tree: int, head: trees.Head, chat: NewNodes, last: Imported | None) -> int:
+def _write(conn: Conn, tree: int, head: trees.Head, chat: NewNodes, last: LastImport | None) -> int:
     """Write the nodes of a conversation that are not stored yet; returns their number."""
     stored = _places(conn, tree)
     if stored and not chat.is_part and stored.keys().isdisjoint(chat.ids.values()):
@@ -320,7 +322,7 @@ def _write(conn: Conn, tree: int, head: trees.Head, chat: NewNodes, last: Import
         end = keys.get(chat.tip or "", keys[ends[-1].entry.key] if ends else tip)
         if is_new or not (chat.is_part and _is_older(conn, end, tip)):
             tip = end
-    trees.settle(conn, tree, tip, systems[max(systems)] if systems else head.system)
+    trees.set_head(conn, tree, tip, systems[max(systems)] if systems else head.system)
     return len(new_nodes)
 
 
@@ -331,7 +333,7 @@ def _is_older(conn: Conn, key: int | None, other: int | None) -> bool:
 
 
 def _stored_entries(
-    stored: Mapping[str, Place], ids: Mapping[str, str]
+    stored: Mapping[str, NodeKey], ids: Mapping[str, str]
 ) -> tuple[dict[str, int], dict[str, int]]:
     """The keys and the numbers of the nodes of stored messages, by the keys of their entries.
 

@@ -54,7 +54,7 @@ from langchain_threadmem.formats.importers.libraries import (
     sql_history,
 )
 from langchain_threadmem.formats.importers.others import other_database, other_file
-from langchain_threadmem.formats.importers.paths import InputFile, Inputs, Paths
+from langchain_threadmem.formats.importers.paths import ImportPaths, InputFile, Inputs
 from langchain_threadmem.formats.importers.source import FAULTS, Source
 
 _ITEMS = 20
@@ -224,7 +224,7 @@ class Recognised(NamedTuple):
     format: Format
 
 
-class Plan:
+class ImportPlan:
     """The files of an import with their formats.
 
     Args:
@@ -243,7 +243,7 @@ class Plan:
         shared: For each format, the values that its files share.
     """
 
-    def __init__(self, paths: Paths, name: str | None = None) -> None:
+    def __init__(self, paths: ImportPaths, name: str | None = None) -> None:
         check(name)
         self.inputs = Inputs(paths)
         self.files: list[Recognised] = []
@@ -327,7 +327,9 @@ def _unknown(label: str) -> InputError:
     return InputError(f"{label!r} has none of the formats that can be imported: {names}")
 
 
-def _nothing(paths: Paths, ignored: Sequence[str], advice: Sequence[str] | dict[str, None]) -> InputError:
+def _nothing(
+    paths: ImportPaths, ignored: Sequence[str], advice: Sequence[str] | dict[str, None]
+) -> InputError:
     if advice:
         return InputError("; ".join(islice(advice, 3)))
     if not ignored:

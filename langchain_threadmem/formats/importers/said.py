@@ -55,7 +55,7 @@ class ToolUse(NamedTuple):
     id: str | None = None
 
 
-class Result(NamedTuple):
+class ToolResult(NamedTuple):
     """The result of a tool call."""
 
     output: Any
@@ -89,7 +89,7 @@ class Other(NamedTuple):
     value: Any
 
 
-Part = str | Reasoning | ToolUse | Result | File | Other
+Part = str | Reasoning | ToolUse | ToolResult | File | Other
 
 
 @dataclass(slots=True)
@@ -133,7 +133,7 @@ def entries_of(said: Sequence[Said]) -> list[Entry]:
         said: The records; a result after its call.
 
     Example:
-        >>> answer = [ToolUse("add", {"a": 1}, "c1"), Result("2", "c1"), "It is 2."]
+        >>> answer = [ToolUse("add", {"a": 1}, "c1"), ToolResult("2", "c1"), "It is 2."]
         >>> question = Said("m1", None, "user", ["1 + 1?"])
         >>> entries = entries_of([question, Said("m2", "m1", "assistant", answer)])
         >>> [(entry.key, entry.parent, entry.make().type) for entry in entries]
@@ -230,7 +230,7 @@ class _Round(NamedTuple):
 
     parts: Sequence[Part] = ()
     calls: Mapping[str, ToolUse] = {}
-    result: tuple[str, Sequence[Result]] | None = None
+    result: tuple[str, Sequence[ToolResult]] | None = None
     is_orphan: bool = False
     name: str | None = None
 
@@ -347,7 +347,7 @@ def _is_data(text: str) -> bool:
     return len(text) > _LONGEST_VALUE or text.startswith("data:")
 
 
-_Place = tuple[int, int]
+_PartPosition = tuple[int, int]
 """The number of a record, and the number of a part of the record."""
 
 
@@ -361,13 +361,13 @@ class _Tools:
     """
 
     def __init__(self, said: Sequence[Said]) -> None:
-        self.ids: dict[_Place, str] = {}
-        self.results: dict[_Place, list[Result]] = defaultdict(list)
-        self.call_of: dict[_Place, _Place] = {}
-        self._names: dict[_Place, str] = {}
+        self.ids: dict[_PartPosition, str] = {}
+        self.results: dict[_PartPosition, list[ToolResult]] = defaultdict(list)
+        self.call_of: dict[_PartPosition, _PartPosition] = {}
+        self._names: dict[_PartPosition, str] = {}
         self._used: set[str] = set()
-        latest: dict[str, _Place] = {}
-        unnamed: list[tuple[_Place, ToolUse]] = []
+        latest: dict[str, _PartPosition] = {}
+        unnamed: list[tuple[_PartPosition, ToolUse]] = []
         for number, one in enumerate(said):
             if one.is_aside:
                 continue
@@ -380,12 +380,14 @@ class _Tools:
                         unnamed.append((place, part))
                     else:
                         latest[part.id] = place
-                elif isinstance(part, Result):
+                elif isinstance(part, ToolResult):
                     call = latest.get(part.id) if part.id is not None else _next(unnamed, part)
                     if call is not None:
                         self._answer(call, place, part, said)
 
-    def _answer(self, call: _Place, place: _Place, result: Result, said: Sequence[Said]) -> None:
+    def _answer(
+        self, call: _PartPosition, place: _PartPosition, result: ToolResult, said: Sequence[Said]
+    ) -> None:
         if call not in self.ids:
             number, index = call
             part, key = said[number].parts[index], said[number].key
@@ -421,7 +423,7 @@ class _Tools:
                 if results and len(results) >= len(calls):
                     flush()
                 calls[self.ids[place]] = part
-            elif isinstance(part, Result):
+            elif isinstance(part, ToolResult):
                 results.append(self._result(place, part))
             elif results and len(results) >= len(calls):
                 flush()
@@ -432,7 +434,7 @@ class _Tools:
         flush()
         return rounds or [_Round()]
 
-    def _result(self, place: _Place, part: Result) -> _Round:
+    def _result(self, place: _PartPosition, part: ToolResult) -> _Round:
         call = self.call_of.get(place)
         if call is None:
             return _Round(result=(named_id(part.id) or "", [part]), is_orphan=True)
@@ -442,7 +444,7 @@ class _Tools:
         return _Round(result=(self.ids[call], [part]), is_orphan=True)
 
 
-def _next(unnamed: list[tuple[_Place, ToolUse]], result: Result) -> _Place | None:
+def _next(unnamed: list[tuple[_PartPosition, ToolUse]], result: ToolResult) -> _PartPosition | None:
     """The first open call without an id for a result without an id; a call of its name, if there is one."""
     named = (n for n, (_, call) in enumerate(unnamed) if result.name in (None, call.name))
     n = next(named, 0 if unnamed else None)

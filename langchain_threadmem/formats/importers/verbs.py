@@ -20,21 +20,21 @@ from langchain_threadmem.errors import InputError, ThreadMemError
 from langchain_threadmem.formats.importers import queries
 from langchain_threadmem.formats.importers.chats import Bad, Chat, Chats, Entry, ordered, threads, tip_shown
 from langchain_threadmem.formats.importers.joining import with_stored_ids
-from langchain_threadmem.formats.importers.paths import Paths
-from langchain_threadmem.formats.importers.queries import Added, Imported, NewNode, NewNodes, Stored
+from langchain_threadmem.formats.importers.paths import ImportPaths
+from langchain_threadmem.formats.importers.queries import Added, LastImport, NewNode, NewNodes, Stored
 from langchain_threadmem.formats.importers.source import FAULTS, Source, problem_of
 from langchain_threadmem.long_term.lists.queries import Profile
 from langchain_threadmem.messages.codec import encode
 from langchain_threadmem.messages.ids import LONGEST_ID, name_of
 from langchain_threadmem.messages.records import reason
-from langchain_threadmem.messages.typed_json import Writer
+from langchain_threadmem.messages.typed_json import WriteOpaque
 from langchain_threadmem.selection.moves import sort as moves
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.tree.conversation import Conversation
 from langchain_threadmem.tree.read import full_history
 
 if TYPE_CHECKING:
-    from langchain_threadmem.formats.importers.registry import Plan
+    from langchain_threadmem.formats.importers.registry import ImportPlan
 
 MESSAGES_AT_ONCE = 2_000
 """The number of messages after which a batch ends: about 0.2 s of work, and one transaction."""
@@ -82,7 +82,7 @@ class ImportReport:
 
 def import_file(
     runtime: Runtime,
-    path: Paths,
+    path: ImportPaths,
     format: str | None = None,
     on_progress: Progress | None = None,
     skip_bad: bool = False,
@@ -91,10 +91,10 @@ def import_file(
 ) -> Flow[ImportReport]:
     """Import the conversations of files; see `MemorySystem.import_file`."""
     # The importers of all formats are loaded by the first import only.
-    from langchain_threadmem.formats.importers.registry import Plan
+    from langchain_threadmem.formats.importers.registry import ImportPlan
 
-    plan = yield from Call(lambda: Plan(path, format))
-    reader = _Reader(plan, skip_bad)
+    plan = yield from Call(lambda: ImportPlan(path, format))
+    reader = _ChatReader(plan, skip_bad)
     try:
         formats = dict.fromkeys(recognised.format.name for recognised in plan.files)
         report = ImportReport(
@@ -154,7 +154,7 @@ def _sort(
 
 
 @dataclass(slots=True)
-class _Read:
+class _ReadChat:
     """A conversation that was read from a file.
 
     Attributes:
@@ -173,7 +173,7 @@ class _Read:
 
 
 @dataclass(slots=True)
-class _Batch:
+class _ChatBatch:
     """Conversations of files that are written together.
 
     Attributes:
@@ -183,7 +183,7 @@ class _Batch:
         is_last: Whether the files end with the batch.
     """
 
-    chats: list[_Read] = field(default_factory=list)
+    chats: list[_ReadChat] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     error: ThreadMemError | None = None
     is_last: bool = False
@@ -208,7 +208,7 @@ _WRITTEN = object()
 """The end of a batch: what was read is written before more is read."""
 
 
-class _Reader:
+class _ChatReader:
     """Reads the conversations of the files of a plan, one after the other; branches of conversations last.
 
     Attributes:
@@ -216,14 +216,14 @@ class _Reader:
         size: The number of bytes of all files.
     """
 
-    def __init__(self, plan: Plan, skip_bad: bool) -> None:
+    def __init__(self, plan: ImportPlan, skip_bad: bool) -> None:
         self._skip_bad = skip_bad
         self.size = sum(recognised.file.size for recognised in plan.files)
         self._plan = plan
         self._done = 0
         self._source: Source | None = None
         self._bad = self._good = 0
-        self._branches: list[_Read] = []
+        self._branches: list[_ReadChat] = []
         self._chats = self._read()
 
     @property
@@ -235,9 +235,9 @@ class _Reader:
         """Close the file that is read."""
         self._chats.close()
 
-    def next_batch(self) -> _Batch:
+    def next_batch(self) -> _ChatBatch:
         """The next conversations, up to an error."""
-        batch, messages = _Batch(), 0
+        batch, messages = _ChatBatch(), 0
         while messages < MESSAGES_AT_ONCE and batch.error is None:
             try:
                 one = next(self._chats, None)
@@ -249,7 +249,7 @@ class _Reader:
                 batch.is_last = True
                 break
             messages += 1
-            if isinstance(one, _Read):
+            if isinstance(one, _ReadChat):
                 batch.chats.append(one)
                 messages += len(one.chat.ids)
                 if one.chat.branch_of:  # The conversation that it continues is written before it is read.
@@ -264,7 +264,7 @@ class _Reader:
             batch.refuse_file(self._source.label)
         return batch
 
-    def _refuse(self, bad: Bad, batch: _Batch) -> None:
+    def _refuse(self, bad: Bad, batch: _ChatBatch) -> None:
         assert self._source is not None
         self._bad += 1
         advice, source = "", self._source
@@ -273,13 +273,13 @@ class _Reader:
             is_empty = not self._good
             ahead = [*islice(self._chats, _AHEAD)]
             refused = self._bad + sum(isinstance(one, Bad) for one in ahead)
-            is_empty &= len(ahead) < _AHEAD and not any(isinstance(one, _Read) for one in ahead)
+            is_empty &= len(ahead) < _AHEAD and not any(isinstance(one, _ReadChat) for one in ahead)
             if is_empty or _is_foreign(refused, source.read):
                 advice = _FOREIGN
         several = self._skip_bad and len(self._plan.files) > 1
         batch.refuse(f"{label}: {bad.problem}" if several else bad.problem, label, self._skip_bad, advice)
 
-    def _read(self) -> Generator[_Read | Bad | Source | object]:
+    def _read(self) -> Generator[_ReadChat | Bad | Source | object]:
         """The conversations and bad items, each file of which most items are bad, and the ends of batches."""
         for recognised in self._plan.files:
             self._bad = self._good = 0
@@ -290,7 +290,7 @@ class _Reader:
                         yield one
                         continue
                     self._good += 1
-                    read = _Read(one, recognised.format.name, source.label, source.time, one.name)
+                    read = _ReadChat(one, recognised.format.name, source.label, source.time, one.name)
                     if one.branch_of:
                         self._branches.append(read)
                     else:
@@ -320,7 +320,7 @@ def _is_foreign(bad: int, read: int) -> bool:
     return bad >= _FEW and 2 * bad > read
 
 
-def _join(runtime: Runtime, batch: _Batch, stored: Sequence[Stored]) -> Flow[None]:
+def _join(runtime: Runtime, batch: _ChatBatch, stored: Sequence[Stored]) -> Flow[None]:
     """Give the messages that a branch has copied from its conversation the ids of their originals."""
     for one, found in zip(batch.chats, stored, strict=True):
         one.name = found.name
@@ -330,12 +330,14 @@ def _join(runtime: Runtime, batch: _Batch, stored: Sequence[Stored]) -> Flow[Non
         one.chat = yield from Call(partial(with_stored_ids, one.chat, one.time, history.history))
 
 
-def _new_nodes(batch: _Batch, stored: Sequence[Stored], write: Writer, skip_bad: bool) -> list[NewNodes]:
+def _new_nodes(
+    batch: _ChatBatch, stored: Sequence[Stored], write: WriteOpaque, skip_bad: bool
+) -> list[NewNodes]:
     """The new nodes of a batch; conversations that cannot be stored are removed from the batch."""
     new_nodes: dict[int, NewNodes] = {}
     read = Counter(one.label for one in batch.chats)
     bad: dict[str, list[str]] = {}
-    chats: list[_Read] = []
+    chats: list[_ReadChat] = []
     for one, found in zip(batch.chats, stored, strict=True):
         try:
             nodes = _nodes_of(one, found, write)
@@ -361,13 +363,13 @@ def _new_nodes(batch: _Batch, stored: Sequence[Stored], write: Writer, skip_bad:
     return [nodes for n, nodes in new_nodes.items() if chats[n] in batch.chats]
 
 
-def _nodes_of(one: _Read, found: Stored, write: Writer) -> NewNodes | None:
+def _nodes_of(one: _ReadChat, found: Stored, write: WriteOpaque) -> NewNodes | None:
     """The new nodes of a conversation, or `None` if neither its messages nor its profile are new."""
     chat, ids = one.chat, found.ids
     is_branch = found.profile is not None and found.name in chat.branch_of
     is_piece = chat.goes_on or chat.is_part
     ids_read = "" if is_piece else queries.hash_of(chat.ids)
-    imported = Imported(chat.title, chat.archived is not None, chat.tip, ids_read)
+    imported = LastImport(chat.title, chat.archived is not None, chat.tip, ids_read)
     profile = Profile(chat.title, {queries.SOURCE: one.format, **chat.metadata}, chat.archived)
     if all(id in ids for id in chat.ids) and (
         is_branch or not chat.ids or _is_known(found, imported, profile)
@@ -399,7 +401,7 @@ def _nodes_of(one: _Read, found: Stored, write: Writer) -> NewNodes | None:
     )
 
 
-def _is_known(found: Stored, imported: Imported, profile: Profile) -> bool:
+def _is_known(found: Stored, imported: LastImport, profile: Profile) -> bool:
     """Whether the last import of a conversation has read the same values."""
     metadata = found.profile.metadata if found.profile is not None else {}
     return found.imported == imported and all(
@@ -407,14 +409,14 @@ def _is_known(found: Stored, imported: Imported, profile: Profile) -> bool:
     )
 
 
-def _new_node(entry: Entry, write: Writer) -> NewNode:
+def _new_node(entry: Entry, write: WriteOpaque) -> NewNode:
     name_of("a message id", entry.id, most=LONGEST_ID)
     message = entry.make()
     assert entry.time is not None
     return NewNode(entry, message.type, encode(message, write), entry.time)
 
 
-def _with_counts(report: ImportReport, batch: _Batch, added: Added) -> ImportReport:
+def _with_counts(report: ImportReport, batch: _ChatBatch, added: Added) -> ImportReport:
     return replace(
         report,
         conversations=report.conversations + sum(not one.chat.goes_on for one in batch.chats),

@@ -94,7 +94,7 @@ class Visit(NamedTuple):
     round: int
 
 
-class Place(NamedTuple):
+class UnitPlace(NamedTuple):
     """The tree and the number of the node of a unit."""
 
     tree: int
@@ -160,9 +160,9 @@ def present_among(conn: Conn, keys: Sequence[int]) -> set[int]:
     return {row[0] for row in conn.all(_PRESENT_AMONG, json.dumps(keys))}
 
 
-def places(conn: Conn, keys: Sequence[int]) -> list[Place]:
+def places(conn: Conn, keys: Sequence[int]) -> list[UnitPlace]:
     """The places of nodes, by their keys."""
-    return [Place(*row) for row in conn.all(_PLACES, json.dumps(keys))]
+    return [UnitPlace(*row) for row in conn.all(_PLACES, json.dumps(keys))]
 
 
 def current_round(conn: Conn, owner: str) -> int:

@@ -10,18 +10,18 @@ from langchain_threadmem.langgraph.checkpoints import queries as checkpoint_quer
 from langchain_threadmem.langgraph.checkpoints.queries import CheckpointRow, unpack_id
 from langchain_threadmem.langgraph.checkpoints.save import Archive, blobs_of
 from langchain_threadmem.langgraph.checkpoints.scopes import START
-from langchain_threadmem.langgraph.checkpoints.spans import Reader
+from langchain_threadmem.langgraph.checkpoints.spans import SpanReader
 from langchain_threadmem.langgraph.checkpoints.values import spans_of
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import nodes
 
 NEAR = 32
 """The number of checkpoints before, and after, the time of a message that are searched first."""
-Address = tuple[str, str]
+CheckpointName = tuple[str, str]
 """Conversation and id of a checkpoint."""
 
 
-def first_with(archive: Archive, message: str, conversation: str | None, ns: str) -> Flow[Address]:
+def first_with(archive: Archive, message: str, conversation: str | None, ns: str) -> Flow[CheckpointName]:
     """The first checkpoint whose state contains a message.
 
     Checkpoints from the time of the message are searched first.
@@ -39,7 +39,7 @@ def first_with(archive: Archive, message: str, conversation: str | None, ns: str
     return name, unpack_id(row.id)
 
 
-def before(archive: Archive, message: str, conversation: str, ns: str) -> Flow[Address]:
+def before(archive: Archive, message: str, conversation: str, ns: str) -> Flow[CheckpointName]:
     """The parent of the first checkpoint whose state contains a message.
 
     Raises:
@@ -97,7 +97,7 @@ class _MessageSearch:
     """Checks whether checkpoints contain a message, by the keys of the versions of the message."""
 
     def __init__(self, archive: Archive, conn: Conn, keys: Collection[int]) -> None:
-        self._archive, self._conn, self._keys, self._reader = archive, conn, keys, Reader()
+        self._archive, self._conn, self._keys, self._reader = archive, conn, keys, SpanReader()
 
     def matches(self, row: CheckpointRow) -> bool:
         state, _ = self._archive.state(row)

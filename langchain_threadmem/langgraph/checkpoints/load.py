@@ -29,7 +29,7 @@ from langchain_threadmem.langgraph.checkpoints.queries import (
     unpack_id,
 )
 from langchain_threadmem.langgraph.checkpoints.save import Archive, blobs_of
-from langchain_threadmem.langgraph.checkpoints.spans import Reader, SegmentCache, Version
+from langchain_threadmem.langgraph.checkpoints.spans import SegmentCache, SpanReader, Version
 from langchain_threadmem.langgraph.checkpoints.values import KIND, StoredValue, put_together, unpack
 from langchain_threadmem.messages.codec import Parsed
 from langchain_threadmem.messages.parts import TypedBytes
@@ -41,7 +41,7 @@ from langchain_threadmem.tree.rows import DecodedMessages
 log = logging.getLogger(__package__)
 
 
-class Snapshot(NamedTuple):
+class LoadedCheckpoint(NamedTuple):
     """A stored checkpoint.
 
     Attributes:
@@ -62,11 +62,13 @@ class Snapshot(NamedTuple):
 
 
 @telemetry.observed("get_checkpoint", telemetry.of_name)
-def get(archive: Archive, conversation: str, ns: str, checkpoint: str | None) -> Flow[Snapshot | None]:
+def get(
+    archive: Archive, conversation: str, ns: str, checkpoint: str | None
+) -> Flow[LoadedCheckpoint | None]:
     """A checkpoint; without an id, the latest of the namespace."""
     id_ = None if checkpoint is None else pack_id(checkpoint)
 
-    def read(conn: Conn) -> _Batch | None:
+    def read(conn: Conn) -> _CheckpointRows | None:
         stored = checkpoint_queries.get_whole(conn, archive.runtime.owner, conversation, ns, id_)
         return None if stored is None else _whole_batch(archive, conn, stored)
 
@@ -123,7 +125,7 @@ def page(
     named: Sequence[tuple[str, Address]],
     filter_: Mapping[str, Any] | None,
     most: int | None,
-) -> Flow[_Page]:
+) -> Flow[_CheckpointPage]:
     """Read checkpoints whose metadata matches a filter in one transaction.
 
     Args:
@@ -134,7 +136,7 @@ def page(
     """
     names = {address: name for name, address in named}
 
-    def read(conn: Conn) -> _Batch:
+    def read(conn: Conn) -> _CheckpointRows:
         rows: list[CheckpointRow] = []
         for name, address in named:
             try:
@@ -147,20 +149,20 @@ def page(
         return _read_batch(archive, conn, rows[:most])
 
     batch = yield from Sql(read)
-    return _Page(names, batch)
+    return _CheckpointPage(names, batch)
 
 
 @dataclass(frozen=True)
-class _Page:
+class _CheckpointPage:
     """A page of checkpoints, decoded one by one."""
 
     names: Mapping[Address, str]
-    batch: _Batch
+    batch: _CheckpointRows
 
     def __len__(self) -> int:
         return len(self.batch.rows)
 
-    def readable(self) -> Iterator[Snapshot]:
+    def readable(self) -> Iterator[LoadedCheckpoint]:
         """The readable checkpoints in order; a warning is logged for each unreadable checkpoint."""
         for row in self.batch.rows:
             try:
@@ -175,13 +177,13 @@ def delta_history(
     """The last stored value of each channel before a checkpoint, and the writes since, oldest first."""
     id_ = None if checkpoint is None else pack_id(checkpoint)
 
-    def read(conn: Conn) -> tuple[_Batch, dict[str, list[WriteRow]], dict[str, tuple[int, int]]]:
+    def read(conn: Conn) -> tuple[_CheckpointRows, dict[str, list[WriteRow]], dict[str, tuple[int, int]]]:
         tree = trees.find(conn, archive.runtime.owner, conversation)
         row = None if tree is None else checkpoint_queries.get(conn, tree, ns, id_)
         writes: dict[str, list[WriteRow]] = {channel: [] for channel in channels}
         seeds: dict[str, tuple[int, int]] = {}
         seen: set[bytes] = set()
-        batch = _Batch(archive)
+        batch = _CheckpointRows(archive)
         while (
             row is not None and row.parent is not None and row.parent not in seen and len(seeds) < len(writes)
         ):
@@ -212,7 +214,7 @@ def delta_history(
 
 
 @dataclass(frozen=True)
-class _Batch:
+class _CheckpointRows:
     """The rows of one read.
 
     Attributes:
@@ -229,7 +231,7 @@ class _Batch:
     blobs: dict[tuple[int, int], TypedBytes] = field(default_factory=dict)
     writes: dict[Address, list[WriteRow]] = field(default_factory=dict)
     stored_values: dict[bytes, StoredValue] = field(default_factory=dict)
-    reader: Reader = field(default_factory=Reader)
+    reader: SpanReader = field(default_factory=SpanReader)
 
     @cached_property
     def parsed(self) -> Parsed:
@@ -275,8 +277,8 @@ class _Batch:
                 self.stored_values[data] = unpack(data)
 
 
-def _read_batch(archive: Archive, conn: Conn, rows: Sequence[CheckpointRow]) -> _Batch:
-    batch = _Batch(archive, rows)
+def _read_batch(archive: Archive, conn: Conn, rows: Sequence[CheckpointRow]) -> _CheckpointRows:
+    batch = _CheckpointRows(archive, rows)
     refs_by_tree: dict[int, list[int]] = {}
     for row in rows:
         refs_by_tree.setdefault(row.tree, []).extend(row.refs)
@@ -294,9 +296,9 @@ def _read_batch(archive: Archive, conn: Conn, rows: Sequence[CheckpointRow]) -> 
     return batch
 
 
-def _whole_batch(archive: Archive, conn: Conn, stored: WholeCheckpoint) -> _Batch:
+def _whole_batch(archive: Archive, conn: Conn, stored: WholeCheckpoint) -> _CheckpointRows:
     row = stored.row
-    batch = _Batch(archive, [row])
+    batch = _CheckpointRows(archive, [row])
     batch.add_blobs(row.tree, stored.blobs)
     batch.writes[Address(row.tree, row.ns, row.id)] = stored.writes
     batch.add_writes(stored.writes)
@@ -304,7 +306,7 @@ def _whole_batch(archive: Archive, conn: Conn, stored: WholeCheckpoint) -> _Batc
     return batch
 
 
-def _snapshot(conversation: str, batch: _Batch, row: CheckpointRow) -> Snapshot:
+def _snapshot(conversation: str, batch: _CheckpointRows, row: CheckpointRow) -> LoadedCheckpoint:
     with _reading(conversation, row.ns, row.id):
         state, metadata = batch.archive.state(row)
         values = {
@@ -312,7 +314,7 @@ def _snapshot(conversation: str, batch: _Batch, row: CheckpointRow) -> Snapshot:
             for channel, number in blobs_of(state, row).items()
             if number
         }
-        return Snapshot(
+        return LoadedCheckpoint(
             conversation,
             row.ns,
             None if row.parent is None else unpack_id(row.parent),

@@ -18,8 +18,15 @@ from langchain_threadmem.langgraph.checkpoints import queries as checkpoint_quer
 from langchain_threadmem.langgraph.checkpoints.queries import Address, CheckpointRow
 from langchain_threadmem.langgraph.checkpoints.save import Archive, blobs_of
 from langchain_threadmem.langgraph.checkpoints.scopes import CONVERSATION_CHANNEL
-from langchain_threadmem.langgraph.checkpoints.spans import Reader
-from langchain_threadmem.langgraph.checkpoints.values import KIND, Item, Span, StoredValue, spans_of, unpack
+from langchain_threadmem.langgraph.checkpoints.spans import SpanReader
+from langchain_threadmem.langgraph.checkpoints.values import (
+    KIND,
+    ListPart,
+    Span,
+    StoredValue,
+    spans_of,
+    unpack,
+)
 from langchain_threadmem.messages.parts import TypedBytes
 from langchain_threadmem.storage import encryption_keys
 from langchain_threadmem.storage.schema import SUMMARIES, State
@@ -55,7 +62,7 @@ def _delete(archive: Archive, conn: Conn, tree: int, rows: Sequence[CheckpointRo
     blobs = checkpoint_queries.blobs(conn, tree)
     checkpoint_queries.remove(conn, {Address(row.tree, row.ns, row.id) for row in rows})
     remaining = checkpoint_queries.of_tree(conn, tree)
-    reader = Reader()
+    reader = SpanReader()
     referenced = reader.keys(conn, _spans(remaining, blobs))
     all_rows = {(row.ns, row.id): row for row in (*remaining, *rows)}
     keys: set[int] = set()
@@ -78,7 +85,7 @@ def _delete(archive: Archive, conn: Conn, tree: int, rows: Sequence[CheckpointRo
         ends = [] if value is None else [span.last for span in spans_of(*value)]
         tip = copying.last_not_aside(conn, ends)
         if tip is not None:
-            trees.settle(conn, tree, tip, trees.head(conn, tree).system)
+            trees.set_head(conn, tree, tip, trees.head(conn, tree).system)
     checkpoint_queries.delete_unused_blobs(conn, tree)
     return is_summarised
 
@@ -160,7 +167,7 @@ def copy_thread(archive: Archive, source: str, target: str) -> Flow[None]:
 
 
 def _moved(stored_value: StoredValue, segments: Mapping[int, int]) -> StoredValue:
-    def move(item: Item) -> Item:
+    def move(item: ListPart) -> ListPart:
         return Span(*(copying.key_of_copy(key, segments) for key in item)) if isinstance(item, Span) else item
 
     return stored_value.mapped(move)

@@ -19,7 +19,7 @@ from langchain_threadmem.errors import PersistenceError
 from langchain_threadmem.storage import encryption_keys
 from langchain_threadmem.storage.row_security import check_sees_all_owners
 from langchain_threadmem.storage.schema import blob, checkpoint, tree, write
-from langchain_threadmem.storage.statements import Conn, Query, Statement, insert_of, within
+from langchain_threadmem.storage.statements import BoundStatement, Conn, Statement, insert_of, within
 from langchain_threadmem.tree import trees
 from langchain_threadmem.tree.nodes import EVERYTHING
 
@@ -316,7 +316,7 @@ def get_whole(
     return WholeCheckpoint((epoch, version), row, blobs, as_writes(writes))
 
 
-def checkpoint_query(tree_id: int, ns: str, checkpoint_id: bytes | None) -> Query:
+def checkpoint_query(tree_id: int, ns: str, checkpoint_id: bytes | None) -> BoundStatement:
     """The query for a checkpoint."""
     return (_LATEST, (tree_id, ns)) if checkpoint_id is None else (_GET, (tree_id, ns, checkpoint_id))
 
@@ -431,7 +431,7 @@ class PutRows(NamedTuple):
     parent: CheckpointRow | None
 
 
-def put_query(tree_id: int, ns: str, checkpoint_id: bytes, parent: bytes | None) -> Query:
+def put_query(tree_id: int, ns: str, checkpoint_id: bytes, parent: bytes | None) -> BoundStatement:
     """The query for the rows that the verb `put` reads."""
     return _PUT_ROWS, (tree_id, ns, checkpoint_id, parent)
 
@@ -467,7 +467,7 @@ def blobs(conn: Conn, tree_id: int) -> dict[int, tuple[str, bytes]]:
     return as_blobs(conn.all(_BLOBS_OF_TREE, tree_id))
 
 
-def blobs_query(tree_id: int, ids: Iterable[int]) -> Query:
+def blobs_query(tree_id: int, ids: Iterable[int]) -> BoundStatement:
     """The query for blobs by number."""
     return _BLOBS, (tree_id, json.dumps(sorted({ref for ref in ids if ref})))
 
@@ -499,7 +499,7 @@ def put_writes(conn: Conn, rows: Iterable[WriteRow]) -> None:
     conn.later(_PUT_WRITE, [*{row[:5]: row for row in rows}.values()])
 
 
-def put_writes_if(conn: Conn, condition: Query, rows: Iterable[WriteRow]) -> bool:
+def put_writes_if(conn: Conn, condition: BoundStatement, rows: Iterable[WriteRow]) -> bool:
     """Store pending writes if a query of the tree returns a row; returns whether it does."""
     encryption_keys.claim(conn)
     return bool(conn.if_any(condition, _PUT_WRITE, [*{row[:5]: row for row in rows}.values()]))
@@ -510,7 +510,7 @@ def writes(conn: Conn, address: Address) -> list[WriteRow]:
     return as_writes(conn.all(_WRITES, *address))
 
 
-def writes_query(address: Address) -> Query:
+def writes_query(address: Address) -> BoundStatement:
     """The query for the pending writes of a checkpoint."""
     return _WRITES, address
 

@@ -14,7 +14,7 @@ from typing import Any
 from langchain_core.messages import RemoveMessage
 from langgraph.checkpoint.base import CheckpointTuple
 
-Written = tuple[str | None, Iterable[tuple[str, Any]]]
+CheckpointWrites = tuple[str | None, Iterable[tuple[str, Any]]]
 """The source of a checkpoint, and the channels and values of the writes that follow it."""
 
 
@@ -46,7 +46,7 @@ def removed_in_input(value: Any, channel: str) -> set[str]:
     return removed_by(value.get(channel)) if isinstance(value, Mapping) else set()
 
 
-def removed_between_runs(newest_first: Iterable[Written], channel: str) -> set[str]:
+def removed_between_runs(newest_first: Iterable[CheckpointWrites], channel: str) -> set[str]:
     """The ids of the messages that were deleted since the last run.
 
     Args:
@@ -73,7 +73,7 @@ def removed_between_runs(newest_first: Iterable[Written], channel: str) -> set[s
     return ids
 
 
-def written(checkpoint: CheckpointTuple) -> Written:
+def written(checkpoint: CheckpointTuple) -> CheckpointWrites:
     """The source of a stored checkpoint, and the writes that follow it."""
     writes = [(channel, value) for _, channel, value in checkpoint.pending_writes or ()]
     return checkpoint.metadata.get("source"), writes

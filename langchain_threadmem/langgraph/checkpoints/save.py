@@ -51,7 +51,7 @@ from langchain_threadmem.messages.parts import (
     warn_of_foreign_messages,
 )
 from langchain_threadmem.messages.quoting import without_blocks
-from langchain_threadmem.storage.statements import Conn, Query, beside
+from langchain_threadmem.storage.statements import BoundStatement, Conn, beside
 from langchain_threadmem.summaries import queries as summary_queries
 from langchain_threadmem.tree import superseding, trees
 from langchain_threadmem.tree.lists import stored_lists
@@ -256,7 +256,7 @@ def put(
     ) -> _StoredCheckpoint | _OwnVersions | None:
         scopes = {channel: scope_of(ns, channel) for channel in prepared}
 
-        def queries(tree_ids: Mapping[str, int]) -> Iterator[Query]:
+        def queries(tree_ids: Mapping[str, int]) -> Iterator[BoundStatement]:
             yield from _put_queries(
                 checkpoint_queries.put_query(tree_ids[""], ns, checkpoint_id, inherited),
                 [(tree_ids[scopes[channel]], value) for channel, value in prepared.items()],
@@ -428,7 +428,7 @@ def put_writes(
         return rows, waiting
 
     def write(conn: Conn) -> tuple[Mapping[str, int], list[UnboundValue]]:
-        def queries(tree_ids: Mapping[str, int]) -> Iterator[Query]:
+        def queries(tree_ids: Mapping[str, int]) -> Iterator[BoundStatement]:
             return finder.queries(stored_values, ns, tree_ids)
 
         tree = cached_trees.get("")
@@ -483,7 +483,9 @@ def _rewrite_unbound(archive: Archive, conversation: str, due: Sequence[UnboundV
     archive.unbound.replace_unbound(conversation, (), (yield from Sql(write, write=True)))
 
 
-def _put_queries(put_query: Query, lists: Sequence[tuple[int, PreparedList]]) -> Iterator[Query]:
+def _put_queries(
+    put_query: BoundStatement, lists: Sequence[tuple[int, PreparedList]]
+) -> Iterator[BoundStatement]:
     """The query of `put`, beside that of its first list if that is short, and the queries of its lists."""
     placements = [stored_lists.placement_query(tree, new.rest, new.after) for tree, new in lists]
     if lists and _is_short(lists[0][1]):
@@ -551,7 +553,7 @@ class _Finder:
 
     def queries(
         self, stored_values: Sequence[tuple[str, StoredValue]], ns: str, tree_ids: Mapping[str, int]
-    ) -> Iterator[Query]:
+    ) -> Iterator[BoundStatement]:
         """The queries for the messages of values; each value is paired with its channel."""
         self._requested = [
             (scope, list(messages.values()))

@@ -17,7 +17,7 @@ from langchain_threadmem.engine.runtime import Resources, SharedComponent
 from langchain_threadmem.errors import PersistenceError
 from langchain_threadmem.langgraph.checkpoints.values import Span
 from langchain_threadmem.storage.schema import POSITION_BITS, State, node, segment, tree
-from langchain_threadmem.storage.statements import Conn, Query, Statement
+from langchain_threadmem.storage.statements import BoundStatement, Conn, Statement
 from langchain_threadmem.tree import nodes
 from langchain_threadmem.tree.nodes import MessageRow
 
@@ -84,7 +84,7 @@ _COUNT = Statement(
 _key = itemgetter(3)
 
 
-class Reader:
+class SpanReader:
     """Finds the ranges of spans and reads their messages."""
 
     def __init__(self) -> None:
@@ -113,7 +113,7 @@ class Reader:
         ranges = self.ranges(conn, [span for span in spans if span in self._ranges])
         segments = {number: list(part) for number, part in groupby(ranges, _segment)}
         cached = {number: _usable(cache.get(number), part) for number, part in segments.items()}
-        queries: list[Query] = []
+        queries: list[BoundStatement] = []
         known = dict([] if read is None else [read])
         for number, (usable, missing) in cached.items():
             # The version is read before the rows, so that a change in between makes the cached rows invalid.

@@ -17,7 +17,7 @@ from langchain_threadmem.engine.runtime import Component, Runtime
 from langchain_threadmem.langgraph.checkpoints import queries as checkpoint_queries
 from langchain_threadmem.langgraph.checkpoints.queries import WriteRow
 from langchain_threadmem.langgraph.checkpoints.scopes import scope_within
-from langchain_threadmem.langgraph.checkpoints.values import Inline, Item, Items, Span, StoredValue
+from langchain_threadmem.langgraph.checkpoints.values import Inline, ListPart, ListParts, Span, StoredValue
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree.lists.encoded import EncodedMessage
 from langchain_threadmem.tree.lists.list_cache import CACHED_CONVERSATIONS
@@ -87,7 +87,7 @@ class UnboundValue(NamedTuple):
     def with_ids(self) -> StoredValue:
         """The value with the ids that its inline messages have got."""
 
-        def with_id(item: Item) -> Item:
+        def with_id(item: ListPart) -> ListPart:
             if isinstance(item, Inline) and item.id is None and item.message is not None:
                 return item._replace(id=item.message.id)
             return item
@@ -134,9 +134,9 @@ def _with_spans(
     stored_value: StoredValue, locations: Mapping[str | None, Sequence[Location | None]]
 ) -> StoredValue:
     """A value with spans in place of messages; successive messages of a thread become one span."""
-    lists_: dict[str | None, Items] = {}
+    lists_: dict[str | None, ListParts] = {}
     for key, items in stored_value.lists.items():
-        joined: list[Item] = []
+        joined: list[ListPart] = []
         for item, location in zip(items, locations[key], strict=True):
             if location is None:
                 joined.append(item)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from langchain_threadmem.errors import InputError, PersistenceError
 from langchain_threadmem.langgraph.checkpoints import queries
 from langchain_threadmem.langgraph.checkpoints.redaction import redact
-from langchain_threadmem.langgraph.checkpoints.spans import Reader
+from langchain_threadmem.langgraph.checkpoints.spans import SpanReader
 from langchain_threadmem.langgraph.checkpoints.values import KIND, unpack
 from langchain_threadmem.maintenance.upkeep import RenewedText, RenewedValue, Upkeep
 from langchain_threadmem.storage.statements import Conn
@@ -40,7 +40,7 @@ class _Checkpoints(Upkeep):
     def problems(self, conn: Conn, tree: int) -> list[str]:
         """The problems of references from checkpoints and pending writes."""
         problems = [f"value {number} is missing" for number in sorted(queries.missing_blobs(conn, tree))]
-        reader, spans = Reader(), set()
+        reader, spans = SpanReader(), set()
         for data in queries.of_kind(conn, tree, KIND):
             try:
                 value_spans = set(unpack(data).spans())

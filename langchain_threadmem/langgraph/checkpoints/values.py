@@ -18,7 +18,7 @@ from langchain_core.messages import BaseMessage
 
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.messages.codec import MESSAGE_CLASSES, Parsed, StoredMessage, decode_stored, encode
-from langchain_threadmem.messages.typed_json import Reader, Writer
+from langchain_threadmem.messages.typed_json import ReadOpaque, WriteOpaque
 
 KIND = "#"
 """The format name of a `StoredValue`; other values have the name of their serializer's format."""
@@ -47,8 +47,8 @@ class Serialized(NamedTuple):
     number: int
 
 
-Item = Span | Inline | Serialized
-Items = tuple[Item, ...]
+ListPart = Span | Inline | Serialized
+ListParts = tuple[ListPart, ...]
 BodyCipher = Callable[[str | None, str], str]
 """Encrypts or decrypts a body, given the id of its message."""
 
@@ -63,7 +63,7 @@ class StoredValue:
         rest: Format name and bytes of the rest of the value, as the serializer wrote it.
     """
 
-    lists: Mapping[str | None, Items]
+    lists: Mapping[str | None, ListParts]
     is_list: bool
     rest: tuple[str, bytes] | None = None
 
@@ -89,18 +89,18 @@ class StoredValue:
     def with_bodies(self, change: BodyCipher) -> StoredValue:
         """The value with its bodies encrypted or decrypted."""
 
-        def changed(item: Item) -> Item:
+        def changed(item: ListPart) -> ListPart:
             return item._replace(body=change(item.id, item.body)) if isinstance(item, Inline) else item
 
         return self.mapped(changed)
 
-    def mapped(self, change: Callable[[Item], Item]) -> StoredValue:
+    def mapped(self, change: Callable[[ListPart], ListPart]) -> StoredValue:
         """The value with `change` applied to each item."""
         return replace(self, lists={key: tuple(map(change, items)) for key, items in self.lists.items()})
 
 
 def take_apart(
-    value: Any, dumps: Callable[[Any], tuple[str, bytes]], other: Writer | None = None
+    value: Any, dumps: Callable[[Any], tuple[str, bytes]], other: WriteOpaque | None = None
 ) -> StoredValue | None:
     """Take the messages out of a value; `None` if it contains no message of the codec.
 
@@ -116,7 +116,7 @@ def take_apart(
         return StoredValue({None: items}, True, dumps([None, others]) if others else None)
     if type(value) is not dict:
         return None
-    lists: dict[str | None, Items] = {}
+    lists: dict[str | None, ListParts] = {}
     rest, all_others = dict(value), []
     for key, inner in value.items():
         if type(key) is str and type(inner) is list:
@@ -165,7 +165,7 @@ def put_together(
     rows: Callable[[Span], Sequence[StoredMessage]],
     loads: Callable[[str, bytes], Any],
     parsed: Parsed | None = None,
-    other: Reader | None = None,
+    other: ReadOpaque | None = None,
 ) -> Any:
     """Restore a value, with new message objects.
 
@@ -182,11 +182,11 @@ def put_together(
     return lists[None] if stored_value.is_list else {**rest, **lists}
 
 
-def _items(value: list[Any], other: Writer | None) -> tuple[Items | None, list[Any]]:
+def _items(value: list[Any], other: WriteOpaque | None) -> tuple[ListParts | None, list[Any]]:
     """The items of a list and its elements for the serializer; `None` if no message can be taken out."""
     if _CLASSES.isdisjoint(map(type, value)):
         return None, []
-    items: list[Item] = []
+    items: list[ListPart] = []
     others: list[Any] = []
     for element in value:
         body = _body(element, other) if type(element) in _CLASSES else None
@@ -201,7 +201,7 @@ def _items(value: list[Any], other: Writer | None) -> tuple[Items | None, list[A
     return (tuple(items) if len(others) < len(value) else None), others
 
 
-def _body(message: BaseMessage, other: Writer | None) -> str | None:
+def _body(message: BaseMessage, other: WriteOpaque | None) -> str | None:
     try:
         return encode(message, other)
     except InputError:
@@ -209,11 +209,11 @@ def _body(message: BaseMessage, other: Writer | None) -> str | None:
 
 
 def _list(
-    items: Items,
+    items: ListParts,
     rows: Callable[[Span], Sequence[StoredMessage]],
     others: Iterator[Any],
     parsed: Parsed | None,
-    other: Reader | None,
+    other: ReadOpaque | None,
 ) -> list[Any]:
     pairs: list[StoredMessage] = []
     inserted: list[tuple[int, Any]] = []
@@ -230,13 +230,13 @@ def _list(
     return value
 
 
-def _pack_item(item: Item) -> list[Any] | int:
+def _pack_item(item: ListPart) -> list[Any] | int:
     if isinstance(item, Serialized):
         return item.number
     return list(item[:2])
 
 
-def _unpack_item(item: Any) -> Item:
+def _unpack_item(item: Any) -> ListPart:
     if type(item) is int:
         return Serialized(item)
     first, second = item

@@ -39,7 +39,7 @@ from langchain_threadmem.tree.nodes import EVERYTHING
 log = logging.getLogger(__package__)
 
 
-class Row(NamedTuple):
+class ItemRow(NamedTuple):
     """A stored item.
 
     Attributes:
@@ -62,7 +62,7 @@ class Row(NamedTuple):
 
 
 class NewItem(NamedTuple):
-    """An item to be stored, with the fields of `Row`."""
+    """An item to be stored, with the fields of `ItemRow`."""
 
     path: bytes
     key: bytes
@@ -241,7 +241,7 @@ _PRUNE = Statement(
 )
 
 
-def get(conn: Conn, owner: str, path: bytes, key: bytes, now: float) -> Row | None:
+def get(conn: Conn, owner: str, path: bytes, key: bytes, now: float) -> ItemRow | None:
     """An item by its key; `None` if it does not exist or has expired."""
     row = conn.one(_GET, owner, path, key, now)
     return None if row is None else _opened(conn, row)
@@ -268,9 +268,9 @@ def below(
     return [row[0] for row in conn.all(_BELOW, owner, *bounds, now, most, skip)]
 
 
-def by_ids(conn: Conn, owner: str, ids: Sequence[int]) -> list[Row]:
+def by_ids(conn: Conn, owner: str, ids: Sequence[int]) -> list[ItemRow]:
     """Items by their ids, in this order; items that cannot be decrypted are omitted, with a warning."""
-    row_of: dict[int, Row] = {}
+    row_of: dict[int, ItemRow] = {}
     for row in conn.all(_BY_IDS, owner, json.dumps(ids)):
         try:
             row_of[row[0]] = _opened(conn, row)
@@ -414,8 +414,8 @@ def _sealed(conn: Conn, new: NewItem) -> NewItem:
     return new._replace(value=SEALED_ITEM + seal.text(name_of_item(new.path, new.key), new.value))
 
 
-def _opened(conn: Conn, columns: Sequence[Any]) -> Row:
-    row = Row(*columns)
+def _opened(conn: Conn, columns: Sequence[Any]) -> ItemRow:
+    row = ItemRow(*columns)
     if (seal := conn.seal) is not None:
         opened = seal.open_text(name_of_item(row.path, row.key), row.value.removeprefix(SEALED_ITEM))
         return row._replace(value=opened)

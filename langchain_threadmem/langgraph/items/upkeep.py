@@ -7,7 +7,7 @@ from langchain_threadmem.maintenance.upkeep import Upkeep
 from langchain_threadmem.storage.statements import Conn
 
 
-class _Items(Upkeep):
+class _ItemsUpkeep(Upkeep):
     subject = "the items of the store"
 
     def prune(self, conn: Conn, owner: str) -> dict[str, int]:
@@ -15,4 +15,4 @@ class _Items(Upkeep):
         return {"namespace": queries.prune_all(conn, owner)}
 
 
-UPKEEP = _Items()
+UPKEEP = _ItemsUpkeep()

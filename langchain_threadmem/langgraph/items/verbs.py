@@ -37,7 +37,7 @@ from langchain_threadmem.engine.runtime import Component, Resources, Runtime
 from langchain_threadmem.errors import EmbeddingError, InputError
 from langchain_threadmem.langgraph.items import namespaces
 from langchain_threadmem.langgraph.items import queries as item_queries
-from langchain_threadmem.langgraph.items.queries import ItemVectors, NewItem, Row
+from langchain_threadmem.langgraph.items.queries import ItemRow, ItemVectors, NewItem
 from langchain_threadmem.messages import typed_json
 from langchain_threadmem.messages.codec import decode, encode
 from langchain_threadmem.storage.statements import Conn
@@ -50,7 +50,7 @@ WHOLE = "$"
 ROWS_AT_ONCE = 500
 Name = tuple[bytes, bytes]
 """The encoded namespace and key of an item."""
-Place = tuple[tuple[bytes, bytes], str, int]
+VectorsKey = tuple[tuple[bytes, bytes], str, int]
 """The key of cached vectors: a range of namespaces, the model, and their dimensions."""
 CACHED_PLACES = 8
 """The number of places whose vectors are cached; 1.5 kB for each text, with 384 dimensions."""
@@ -102,7 +102,7 @@ class CachedVectors(Component):
 
     def __init__(self, runtime: Runtime) -> None:
         super().__init__(runtime)
-        self.values = LruCache[Place, ItemVectors](CACHED_PLACES)
+        self.values = LruCache[VectorsKey, ItemVectors](CACHED_PLACES)
 
     def drop(self, removed: Mapping[int, Collection[int]]) -> None:
         self.close()
@@ -130,12 +130,12 @@ class StoreContext:
             self.runtime.embedders.add(self.index.embedder)
 
     @property
-    def vectors(self) -> LruCache[Place, ItemVectors]:
+    def vectors(self) -> LruCache[VectorsKey, ItemVectors]:
         """The cached vectors."""
         return self.runtime.get(CachedVectors).values
 
 
-class Answer(NamedTuple):
+class ReadResult(NamedTuple):
     """The result of an operation that reads.
 
     Attributes:
@@ -146,14 +146,14 @@ class Answer(NamedTuple):
 
     result: Result
     used: Sequence[int] = ()
-    vectors: tuple[Place, ItemVectors] | None = None
+    vectors: tuple[VectorsKey, ItemVectors] | None = None
 
 
-Read = Callable[[Conn, float], Answer]
+ItemRead = Callable[[Conn, float], ReadResult]
 """A read at a time in seconds since 1970."""
 
 
-class Write(NamedTuple):
+class ItemWrite(NamedTuple):
     """A change of an item.
 
     Attributes:
@@ -214,7 +214,7 @@ def batch(context: StoreContext, ops: Sequence[Op]) -> Flow[list[Result]]:
     vectors = {} if index is None else (yield from index.embed(texts, query=False))
     now = context.clock()
 
-    def transaction(conn: Conn) -> dict[int, Answer]:
+    def transaction(conn: Conn) -> dict[int, ReadResult]:
         answers = {n: read(conn, now) for n, read in reads.items()}
         if writes:
             _apply(conn, context, writes, vectors, now)
@@ -246,10 +246,10 @@ def sweep(context: StoreContext) -> Flow[int]:
     return (yield from Sql(lambda conn: item_queries.sweep(conn, context.runtime.owner, now), write=True))
 
 
-def _write(index: Index | None, op: PutOp) -> tuple[Name, Write]:
+def _write(index: Index | None, op: PutOp) -> tuple[Name, ItemWrite]:
     path, key = namespaces.encode(op.namespace), namespaces.encode_label(op.key)
     if op.value is None:
-        return (path, key), Write(None)
+        return (path, key), ItemWrite(None)
     try:
         value = dict(op.value)
     except (TypeError, ValueError) as error:
@@ -257,7 +257,7 @@ def _write(index: Index | None, op: PutOp) -> tuple[Name, Write]:
     if op.ttl is not None and not (isinstance(op.ttl, int | float) and 0 < op.ttl < math.inf):
         raise InputError(f"ttl is a number of minutes above 0, or None for no expiry, not {op.ttl!r}")
     item = NewItem(path, key, typed_json.dumps(value), op.ttl)
-    return (path, key), Write(item, tuple(_texts(index, op.index, value)))
+    return (path, key), ItemWrite(item, tuple(_texts(index, op.index, value)))
 
 
 def _texts(index: Index | None, only: object, value: dict[str, Any]) -> Iterator[str]:
@@ -275,7 +275,7 @@ def _texts(index: Index | None, only: object, value: dict[str, Any]) -> Iterator
 
 
 def _apply(
-    conn: Conn, context: StoreContext, writes: dict[Name, Write], vectors: dict[str, Vector], now: float
+    conn: Conn, context: StoreContext, writes: dict[Name, ItemWrite], vectors: dict[str, Vector], now: float
 ) -> None:
     ids = item_queries.enter(conn, context.runtime.owner, {path for path, _ in writes}, now)
     item_queries.remove(conn, ids, [name for name, write in writes.items() if write.item is None])
@@ -291,7 +291,7 @@ def _apply(
     item_queries.prune(conn, ids.values())
 
 
-def _read(context: StoreContext, op: Op, queries: dict[str, Vector]) -> Read:
+def _read(context: StoreContext, op: Op, queries: dict[str, Vector]) -> ItemRead:
     if isinstance(op, GetOp):
         return _get(context.runtime.owner, op)
     if isinstance(op, SearchOp):
@@ -301,27 +301,27 @@ def _read(context: StoreContext, op: Op, queries: dict[str, Vector]) -> Read:
     raise InputError(f"a store runs GetOp, PutOp, SearchOp and ListNamespacesOp, not {op!r}")
 
 
-def _get(owner: str, op: GetOp) -> Read:
+def _get(owner: str, op: GetOp) -> ItemRead:
     path, key = namespaces.encode(op.namespace), namespaces.encode_label(op.key)
 
-    def read(conn: Conn, now: float) -> Answer:
+    def read(conn: Conn, now: float) -> ReadResult:
         row = item_queries.get(conn, owner, path, key, now)
         if row is None:
-            return Answer(None)
-        return Answer(
+            return ReadResult(None)
+        return ReadResult(
             Item(value=typed_json.loads(row.value), **_head(row)), _ids_to_prolong([row], op.refresh_ttl)
         )
 
     return read
 
 
-def _search(context: StoreContext, op: SearchOp, vector: Vector | None) -> Read:
+def _search(context: StoreContext, op: SearchOp, vector: Vector | None) -> ItemRead:
     owner, index = context.runtime.owner, context.index
     bounds = namespaces.below(namespaces.encode(op.namespace_prefix))
     limit, offset = _count("limit", op.limit), _count("offset", op.offset)
     store.check_filter(op.filter)
 
-    def read(conn: Conn, now: float) -> Answer:
+    def read(conn: Conn, now: float) -> ReadResult:
         scores: dict[int, float] = {}
         found_vectors = None
         if vector is not None and index is not None:
@@ -340,7 +340,7 @@ def _search(context: StoreContext, op: SearchOp, vector: Vector | None) -> Read:
             ids = item_queries.below(conn, owner, bounds, now, limit, offset)
             page = list(_passing(conn, owner, ids, None))
         items = [SearchItem(value=value, score=scores.get(row.id), **_head(row)) for row, value in page]
-        return Answer(items, _ids_to_prolong([row for row, _ in page], op.refresh_ttl), found_vectors)
+        return ReadResult(items, _ids_to_prolong([row for row, _ in page], op.refresh_ttl), found_vectors)
 
     return read
 
@@ -356,7 +356,7 @@ def _scores(vectors: ItemVectors, vector: Vector) -> dict[int, float]:
 
 def _passing(
     conn: Conn, owner: str, ids: Iterable[int], filter_: store.Filter | None
-) -> Iterator[tuple[Row, dict[str, Any]]]:
+) -> Iterator[tuple[ItemRow, dict[str, Any]]]:
     """The items that pass a filter, read lazily in batches."""
     remaining = iter(ids)
     while piece := list(islice(remaining, ROWS_AT_ONCE)):
@@ -370,7 +370,7 @@ def _passing(
                 yield row, value
 
 
-def _names(owner: str, op: ListNamespacesOp) -> Read:
+def _names(owner: str, op: ListNamespacesOp) -> ItemRead:
     limit, offset = _count("limit", op.limit), _count("offset", op.offset)
     depth = None if op.max_depth is None else _count("max_depth", op.max_depth)
     conditions = op.match_conditions or ()
@@ -382,14 +382,14 @@ def _names(owner: str, op: ListNamespacesOp) -> Read:
             head = max(head, plain, key=len)
     bounds = namespaces.below(namespaces.encode(head))
 
-    def read(conn: Conn, now: float) -> Answer:
+    def read(conn: Conn, now: float) -> ReadResult:
         names = map(namespaces.decode, item_queries.paths(conn, owner, bounds, now))
         matching = (
             name[:depth]
             for name in names
             if all(namespaces.matches(name, condition.path, condition.match_type) for condition in conditions)
         )
-        return Answer(list(dict.fromkeys(matching))[offset : offset + limit])
+        return ReadResult(list(dict.fromkeys(matching))[offset : offset + limit])
 
     return read
 
@@ -412,15 +412,15 @@ def _count(name: str, value: object) -> int:
     return min(value, EVERYTHING)
 
 
-def _ids_to_prolong(rows: Iterable[Row], refresh: bool) -> list[int]:
+def _ids_to_prolong(rows: Iterable[ItemRow], refresh: bool) -> list[int]:
     return [row.id for row in rows if refresh and row.ttl is not None]
 
 
-def _all_used(answers: Iterable[Answer]) -> list[int]:
+def _all_used(answers: Iterable[ReadResult]) -> list[int]:
     return [id for answer in answers for id in answer.used]
 
 
-def _head(row: Row) -> dict[str, Any]:
+def _head(row: ItemRow) -> dict[str, Any]:
     return {
         "namespace": namespaces.decode(bytes(row.path)),
         "key": namespaces.decode_label(bytes(row.key)),

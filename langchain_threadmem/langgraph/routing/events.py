@@ -18,7 +18,7 @@ from langchain_threadmem.tree.append import TIP
 
 OnSelect = Literal["apply", "suggest"]
 """Whether the place that the selector chooses is applied or only suggested."""
-Kind = Literal["continues", "new_thread", "returns"]
+SelectionKind = Literal["continues", "new_thread", "returns"]
 SELECTION: Final = "threadmem.selection"
 MOVE: Final = "threadmem.move"
 SUGGEST_AT = 0.85
@@ -82,7 +82,7 @@ class SelectionEvent(TypedDict):
     message_id: str
     node_id: int
     parent_id: int | None
-    kind: Kind
+    kind: SelectionKind
     probability: float | None
     candidates: list[Candidate]
     reason: str

@@ -49,7 +49,7 @@ from langchain_threadmem.messages.codec import decode_stored, encode
 from langchain_threadmem.messages.prompt import newest_human, shown, without_empty_answers
 from langchain_threadmem.messages.roles import ANSWERING
 from langchain_threadmem.messages.tool_pairs import whole_exchanges
-from langchain_threadmem.messages.typed_json import Writer
+from langchain_threadmem.messages.typed_json import WriteOpaque
 from langchain_threadmem.selection import coverage
 from langchain_threadmem.selection.moves import corrections, heal
 from langchain_threadmem.selection.run_selector import (
@@ -413,7 +413,7 @@ def _is_before(row: NodeRow | None, new: Collection[str]) -> bool:
     return row is not None and row.state == State.LIVE and row.message not in new
 
 
-def _is_routed(conn: Conn, tree: int, spoken: Sequence[BaseMessage], write_value: Writer) -> bool:
+def _is_routed(conn: Conn, tree: int, spoken: Sequence[BaseMessage], write_value: WriteOpaque) -> bool:
     """Whether the human message at the end of a list is stored in the place to which it was routed.
 
     The list itself implies a place below the message before it, or within the tool exchange before it, which

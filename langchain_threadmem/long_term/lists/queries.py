@@ -33,7 +33,7 @@ class Profile(NamedTuple):
     archived: float | None = None
 
 
-class Row(NamedTuple):
+class ConversationRow(NamedTuple):
     """A conversation of the list.
 
     Attributes:
@@ -55,7 +55,7 @@ class Row(NamedTuple):
     profile: Profile
 
 
-Outline = tuple[int, int, int | None, str, int, float, int | None]
+OutlineTuple = tuple[int, int, int | None, str, int, float, int | None]
 """A node without its content: key, number, number of the parent, role, state, time, number of the node that
 replaced it. A list of threads reads all nodes, and builds no object for each.
 """
@@ -133,7 +133,7 @@ _SUMMARIES = Statement(
 )
 
 
-def rows_of(conn: Conn, trees: Iterable[int]) -> list[Row]:
+def rows_of(conn: Conn, trees: Iterable[int]) -> list[ConversationRow]:
     """Non-empty conversations, the latest first."""
     rows = [_row(conn, *row) for row in conn.all(_ROWS, json.dumps(list(trees)))]
     return sorted(rows, key=attrgetter("used", "tree"), reverse=True)
@@ -150,10 +150,12 @@ def _row(
     key: int,
     created: float,
     *stored: Any,
-) -> Row:
+) -> ConversationRow:
     last = key if is_last else _last_said(conn, tree_id)
     profile = _profile(conn.seal, tree_id, stored)
-    return Row(tree_id, conversation, messages, time_of_use(used, newest_time), last, created, profile)
+    return ConversationRow(
+        tree_id, conversation, messages, time_of_use(used, newest_time), last, created, profile
+    )
 
 
 def _last_said(conn: Conn, tree_id: int) -> int | None:
@@ -170,17 +172,17 @@ def _last_said(conn: Conn, tree_id: int) -> int | None:
     return max(said, default=(0, None))[1]
 
 
-def outline(conn: Conn, tree_id: int) -> dict[int, Outline]:
+def outline(conn: Conn, tree_id: int) -> dict[int, OutlineTuple]:
     """The nodes of a conversation by their numbers, without purged nodes."""
     return {row[1]: row for row in conn.all(_OUTLINE, tree_id)}
 
 
-def outline_since(conn: Conn, tree_id: int, seq: int) -> list[Outline]:
+def outline_since(conn: Conn, tree_id: int, seq: int) -> list[OutlineTuple]:
     """The nodes of a conversation with numbers above `seq`, in the order of their numbers."""
     return conn.all(_OUTLINE_SINCE, tree_id, seq)
 
 
-def path_to(conn: Conn, tree_id: int, seq: int) -> list[Outline]:
+def path_to(conn: Conn, tree_id: int, seq: int) -> list[OutlineTuple]:
     """The nodes from a root to a node, root first."""
     row = nodes.by_seq(conn, tree_id, seq)
     assert row is not None  # the parent of a node

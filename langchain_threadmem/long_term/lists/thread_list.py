@@ -15,22 +15,22 @@ from typing import NamedTuple
 
 from langchain_threadmem.engine.runtime import TreeCache
 from langchain_threadmem.long_term.lists import queries
-from langchain_threadmem.long_term.lists.queries import Outline
+from langchain_threadmem.long_term.lists.queries import OutlineTuple
 from langchain_threadmem.messages.roles import SPOKEN
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree.trees import Head
 
-Said = tuple[float, int, int]
+LastSaid = tuple[float, int, int]
 """The message of a path that was said last: its time, the number of its first place, its key."""
-_NOTHING: Said = (-math.inf, 0, 0)
+_NOTHING: LastSaid = (-math.inf, 0, 0)
 
 
 ASKED = 2
 """The number of human messages in which the title of a thread is searched: the first may be a greeting."""
 
 
-class Path(NamedTuple):
+class ThreadPath(NamedTuple):
     """The path from a root to a node.
 
     Attributes:
@@ -45,9 +45,9 @@ class Path(NamedTuple):
     asked: tuple[int, ...] = ()
     forks: bool = False
     messages: int = 0
-    said: Said = _NOTHING
+    said: LastSaid = _NOTHING
 
-    def extended(self, row: Outline, first_place: int, *, forks: bool = False) -> Path:
+    def extended(self, row: OutlineTuple, first_place: int, *, forks: bool = False) -> ThreadPath:
         """The path to a child of the node.
 
         Args:
@@ -64,9 +64,9 @@ class Path(NamedTuple):
             asked, forks = (key,) if forks else (*asked, key)[:ASKED], False
         if state == State.LIVE and role in SPOKEN:
             messages, said = messages + 1, max(said, (created, first_place, key))
-        return Path(opening, asked, forks, messages, said)
+        return ThreadPath(opening, asked, forks, messages, said)
 
-    def branch(self, row: Outline) -> Branch:
+    def branch(self, row: OutlineTuple) -> Branch:
         """The thread that ends with the node."""
         return Branch(self, row[0], (self.said[0] if self.messages else row[5], row[1]))
 
@@ -81,7 +81,7 @@ class Branch(NamedTuple):
             last node.
     """
 
-    path: Path
+    path: ThreadPath
     end: int
     place: tuple[float, int]
 
@@ -166,7 +166,7 @@ def current(conn: Conn, tree: int, head: Head, cached: Branches | None) -> Branc
 
 
 def _extended(
-    conn: Conn, tree: int, cached: Branches, rows: Sequence[Outline]
+    conn: Conn, tree: int, cached: Branches, rows: Sequence[OutlineTuple]
 ) -> tuple[list[Branch], dict[int, Branch]] | None:
     """The threads with new nodes; `None` if all nodes are to be read."""
     ordered, by_end = cached.ordered.copy(), cached.by_end.copy()
@@ -177,7 +177,7 @@ def _extended(
         if state != State.LIVE or superseded_by is not None:
             return None
         if parent is None:
-            path = Path().extended(row, seq)
+            path = ThreadPath().extended(row, seq)
         elif (continued := by_end.get(parent)) is not None:
             path = continued.path.extended(row, seq)
             del ordered[bisect_left(ordered, continued.place, key=_by_place)]
@@ -193,10 +193,10 @@ def _extended(
 
 
 def _forked(
-    conn: Conn, tree: int, cached: Branches, by_end: Mapping[int, Branch], row: Outline
-) -> Path | None:
+    conn: Conn, tree: int, cached: Branches, by_end: Mapping[int, Branch], row: OutlineTuple
+) -> ThreadPath | None:
     """The path to a human message that leaves a thread; `None` if no thread may go on above it."""
-    path, above = Path(), queries.path_to(conn, tree, row[2] or 0)
+    path, above = ThreadPath(), queries.path_to(conn, tree, row[2] or 0)
     if above[-1][4] != State.LIVE:
         return None
     for ancestor in above:
@@ -207,12 +207,12 @@ def _forked(
 
 
 def _all(
-    outline: Mapping[int, Outline], first_places: Mapping[int, int]
+    outline: Mapping[int, OutlineTuple], first_places: Mapping[int, int]
 ) -> tuple[list[Branch], dict[int, Branch]]:
     """The threads of all nodes; shared parts of their paths are visited once."""
     ends = _ends(outline)
     oldest = _oldest_below(outline, ends, first_places)
-    path_of: dict[int | None, Path] = {None: Path()}
+    path_of: dict[int | None, ThreadPath] = {None: ThreadPath()}
     by_end: dict[int, Branch] = {}
     for end in ends:
         unvisited: list[int] = []
@@ -229,7 +229,7 @@ def _all(
 
 
 def _oldest_below(
-    outline: Mapping[int, Outline], ends: Iterable[int], first_places: Mapping[int, int]
+    outline: Mapping[int, OutlineTuple], ends: Iterable[int], first_places: Mapping[int, int]
 ) -> dict[int, int]:
     """For each node that threads continue, the first place of the oldest node below it on any thread."""
     oldest: dict[int, int] = {}
@@ -244,7 +244,7 @@ def _oldest_below(
     return oldest
 
 
-def _ends(outline: Mapping[int, Outline]) -> list[int]:
+def _ends(outline: Mapping[int, OutlineTuple]) -> list[int]:
     """The numbers of the last nodes of the threads; a system message ends none and continues none."""
     continued: set[int] = set()
     for _, _, parent, role, state, _, _ in outline.values():
@@ -259,7 +259,7 @@ def _ends(outline: Mapping[int, Outline]) -> list[int]:
     ]
 
 
-def _first_places(outline: Mapping[int, Outline]) -> dict[int, int]:
+def _first_places(outline: Mapping[int, OutlineTuple]) -> dict[int, int]:
     """The numbers of the first places of moved nodes, by number; a moved node keeps its time."""
     first: dict[int, int] = {}
     for seq, created, by in sorted((row[1], row[5], row[6]) for row in outline.values() if row[6]):

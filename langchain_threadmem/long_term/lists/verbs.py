@@ -22,7 +22,7 @@ from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.index.unindexed import Unindexed
 from langchain_threadmem.index.units.queries import TITLE
 from langchain_threadmem.long_term.lists import queries, thread_list
-from langchain_threadmem.long_term.lists.queries import Profile, Row
+from langchain_threadmem.long_term.lists.queries import ConversationRow, Profile
 from langchain_threadmem.long_term.lists.thread_list import Branch, Branches, ThreadLists
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.messages.display import Displayed, table
@@ -170,7 +170,7 @@ def list_conversations(
     text = (query or "").casefold()
     holding = None if query is None else (yield from _holding(runtime, query))
 
-    def is_listed(row: Row) -> bool:
+    def is_listed(row: ConversationRow) -> bool:
         if archived != "both" and (row.profile.archived is not None) is not archived:
             return False
         if not passes(row.profile.metadata, metadata):
@@ -180,7 +180,7 @@ def list_conversations(
         return any(text in name.casefold() for name in (row.conversation, row.profile.title or ""))
 
     def read(conn: Conn) -> tuple[list[ConversationInfo], str | None]:
-        rows: list[Row] = []
+        rows: list[ConversationRow] = []
         # A title or a name may contain the query too, so the trees cannot be limited to `holding`.
         for tree_ids in trees.latest_first(conn, runtime.owner, place, earliest, limit + 1):
             rows += filter(is_listed, queries.rows_of(conn, tree_ids))
@@ -343,7 +343,7 @@ def _holding(runtime: Runtime, query: str) -> Flow[set[int]]:
         return set()  # An encrypted memory has no lexicon.
     yield from catch_up_owner_words(runtime)
     terms = list(dict.fromkeys(runtime.get(Indexes).language.terms(query)))
-    scope = lexicon.Scope(runtime.owner, None)
+    scope = lexicon.LexiconScope(runtime.owner, None)
 
     def read(conn: Conn) -> set[int]:
         lists = dict(zip(terms, lexicon.holding(conn, terms, scope), strict=True))
@@ -358,7 +358,7 @@ def _holding(runtime: Runtime, query: str) -> Flow[set[int]]:
     return (yield from Sql(read))
 
 
-def _described(conn: Conn, rows: list[Row]) -> list[ConversationInfo]:
+def _described(conn: Conn, rows: list[ConversationRow]) -> list[ConversationInfo]:
     """Rows of the list with their titles, previews and summaries."""
     summaries = queries.summaries_of(conn, [row.tree for row in rows])
     last = [row.last for row in rows if row.last is not None]

@@ -104,7 +104,7 @@ _CANDIDATES = Statement(
 )
 
 
-class Candidate(NamedTuple):
+class ForgettableUnit(NamedTuple):
     """A unit that may be forgotten.
 
     Attributes:
@@ -143,10 +143,10 @@ def may_go(conn: Conn, owner: str) -> int:
     return int(conn.all(_MAY_GO_COUNT, owner)[0][0])
 
 
-def candidates(conn: Conn, owner: str) -> list[Candidate]:
+def candidates(conn: Conn, owner: str) -> list[ForgettableUnit]:
     """The units that may be forgotten, in the order of forgetting."""
     now = current_round(conn, owner)
-    return [Candidate._make((*row, now)) for row in conn.all(_CANDIDATES, owner)]
+    return [ForgettableUnit._make((*row, now)) for row in conn.all(_CANDIDATES, owner)]
 
 
 def forget(conn: Conn, owner: str, most: int, now: float) -> list[int]:

@@ -146,7 +146,7 @@ def purge(conn: Conn, owner: str, tree_id: int, keys: Collection[int], *, channe
         live = [row.seq for row in rows if row.seq not in purged and row.state == State.LIVE]
         tip = max(live or remaining, default=None)
     ((system,),) = conn.all(_SYSTEM, tree_id)
-    trees.settle(conn, tree_id, None if tip is None else key_of[tip], system)
+    trees.set_head(conn, tree_id, None if tip is None else key_of[tip], system)
     trees.changed(conn, tree_id)
 
 

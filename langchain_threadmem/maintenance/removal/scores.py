@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 from langchain_threadmem.common.inputs import is_share
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.maintenance.removal.forgettable import Candidate
+from langchain_threadmem.maintenance.removal.forgettable import ForgettableUnit
 
 if TYPE_CHECKING:
     import networkx as nx
 
 
-Scorer = Callable[[Sequence[Candidate]], Sequence[float]]
+Scorer = Callable[[Sequence[ForgettableUnit]], Sequence[float]]
 """The importance of each candidate."""
 
 
@@ -46,7 +46,7 @@ def decay(half_life: float = 50.0) -> Scorer:
         InputError: `half_life` is not above 0.
 
     Example:
-        >>> unit = Candidate(1, None, None, 0, visits=3, last_visit=50, created=0.0, round=100)
+        >>> unit = ForgettableUnit(1, None, None, 0, visits=3, last_visit=50, created=0.0, round=100)
         >>> decay(50)([unit, unit._replace(last_visit=100), unit._replace(visits=0)])
         [2.0, 4.0, 0.5]
     """
@@ -65,13 +65,13 @@ def centrality(measure: Callable[[nx.Graph[int]], dict[int, float]] | None = Non
             cost of most other measures is higher.
 
     Example:
-        >>> first = Candidate(1, None, None, 0, visits=0, last_visit=0, created=0.0, round=0)
+        >>> first = ForgettableUnit(1, None, None, 0, visits=0, last_visit=0, created=0.0, round=0)
         >>> answers = [first._replace(key=key, previous=1) for key in (2, 3)]
         >>> centrality()([first, *answers])
         [1.0, 0.5, 0.5]
     """
 
-    def score(candidates: Sequence[Candidate]) -> list[float]:
+    def score(candidates: Sequence[ForgettableUnit]) -> list[float]:
         import networkx as nx
 
         graph: nx.Graph[int] = nx.Graph()
@@ -86,14 +86,14 @@ def centrality(measure: Callable[[nx.Graph[int]], dict[int, float]] | None = Non
     return score
 
 
-def least_important(candidates: Sequence[Candidate], scorer: Scorer, count: int) -> list[int]:
+def least_important(candidates: Sequence[ForgettableUnit], scorer: Scorer, count: int) -> list[int]:
     """The keys of the candidates with the lowest scores.
 
     Raises:
         InputError: The scorer did not return one number for each candidate.
 
     Example:
-        >>> unit = Candidate(1, None, None, 0, visits=0, last_visit=0, created=0.0, round=0)
+        >>> unit = ForgettableUnit(1, None, None, 0, visits=0, last_visit=0, created=0.0, round=0)
         >>> least_important([unit, unit._replace(key=2)], lambda units: [2.0, 1.0], 1)
         [2]
     """

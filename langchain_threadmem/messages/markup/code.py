@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pygments.lexer import Lexer
 
-Part = str | list[Any]
+MarkupNode = str | list[Any]
 """A text, or an element: its tag, its attributes by name, and its parts."""
 
 LONGEST_CODE, LONGEST_LINE = 5_000, 500
@@ -20,7 +20,7 @@ _GAP = re.compile(r"\s{100}")
 """Space for which the lexers of C, Java and Python take quadratic time."""
 
 
-def colored(code: str, info: str) -> list[Part]:
+def colored(code: str, info: str) -> list[MarkupNode]:
     """Code as texts and coloured texts, by the language after the fence."""
     code = code.removesuffix("\n")
     language = info.split(maxsplit=1)[0].strip("{}.").lower() if info.strip() else ""
@@ -77,7 +77,7 @@ def _lexer(language: str) -> Lexer | None:
         return None
 
 
-def joined(parts: list[Any]) -> list[Part]:
+def joined(parts: list[Any]) -> list[MarkupNode]:
     """Parts in which a text follows no text."""
     found: list[Any] = []
     for part in parts:

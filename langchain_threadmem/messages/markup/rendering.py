@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from langchain_threadmem.messages.markup.code import Part, colored, joined
+from langchain_threadmem.messages.markup.code import MarkupNode, colored, joined
 from langchain_threadmem.messages.text import escape, visible
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ _STYLES = {
 """The styles of classes for pages without a style sheet: colours that are readable on light and on dark."""
 
 
-def parts_of(text: str) -> list[Part]:
+def parts_of(text: str) -> list[MarkupNode]:
     r"""The tree of a Markdown text, with tables and coloured code.
 
     Args:
@@ -91,7 +91,7 @@ def plain(text: str) -> str:
     return " ".join("".join(_words(parts_of(text))).split()).lstrip("•· ")
 
 
-def to_html(parts: Sequence[Part], *, styled: bool = False) -> str:
+def to_html(parts: Sequence[MarkupNode], *, styled: bool = False) -> str:
     """Parts as HTML.
 
     Args:
@@ -105,7 +105,7 @@ def to_html(parts: Sequence[Part], *, styled: bool = False) -> str:
     return "".join(_html(parts, styled))
 
 
-def _html(parts: Sequence[Part], styled: bool) -> Iterator[str]:
+def _html(parts: Sequence[MarkupNode], styled: bool) -> Iterator[str]:
     before = ""
     for part in parts:
         yield "\n" if before in _LINES else ""  # The text of the page has lines, too.
@@ -128,7 +128,7 @@ def _attributes(attributes: Mapping[str, str], styled: bool) -> Iterator[str]:
             yield f' {name}="{escape(value)}"'
 
 
-def _words(parts: Sequence[Part]) -> Iterator[str]:
+def _words(parts: Sequence[MarkupNode]) -> Iterator[str]:
     for part in parts:
         if isinstance(part, str):
             yield part
@@ -141,7 +141,7 @@ def _words(parts: Sequence[Part]) -> Iterator[str]:
         yield " " if tag in _BLOCKS or tag in _MARKS else ""
 
 
-def _tree(tokens: Sequence[Token]) -> list[Part]:
+def _tree(tokens: Sequence[Token]) -> list[MarkupNode]:
     """The tree of tokens, of which an opening and a closing token enclose an element."""
     open_parts: list[list[Any]] = [[]]
     for token in tokens:
@@ -185,7 +185,7 @@ def _link(address: str) -> tuple[str, dict[str, str]]:
     return "a", {**attributes, "rel": "noopener noreferrer nofollow", "referrerpolicy": "no-referrer"}
 
 
-def _single(token: Token) -> Part:
+def _single(token: Token) -> MarkupNode:
     match token.type:
         case "hardbreak" | "softbreak" | "hr":
             return [token.tag or "br", {}]

@@ -13,7 +13,7 @@ from typing import Final, Literal, NamedTuple
 
 from langchain_threadmem.common.cache import cache_of_texts
 
-Kind = Literal["instruction", "preference"]
+DirectiveKind = Literal["instruction", "preference"]
 LONGEST: Final = 400
 """The maximum number of characters of a sentence; a longer one is a pasted text."""
 EDGE: Final = 1000
@@ -30,7 +30,7 @@ class Directive(NamedTuple):
     """
 
     text: str
-    kind: Kind
+    kind: DirectiveKind
     revokes: bool = False
 
 

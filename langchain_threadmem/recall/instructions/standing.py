@@ -25,7 +25,12 @@ from langchain_threadmem.index.unindexed import Unindexed
 from langchain_threadmem.index.units import memory
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.recall.conversation_index import postings_of
-from langchain_threadmem.recall.instructions.directives import SEARCHED, Kind, directives_in, revokes_all
+from langchain_threadmem.recall.instructions.directives import (
+    SEARCHED,
+    DirectiveKind,
+    directives_in,
+    revokes_all,
+)
 from langchain_threadmem.recall.postings import Postings
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import nodes
@@ -58,7 +63,7 @@ class Instruction:
     """
 
     text: str
-    kind: Kind
+    kind: DirectiveKind
     node: ConversationNode
     conversation_id: str = ""
 
@@ -133,7 +138,7 @@ def _candidates(runtime: Runtime, tree: int | None) -> Flow[list[int]]:
 
 
 def _by_lexicon(runtime: Runtime, tree: int | None) -> Flow[list[int]]:
-    scope = lexicon.Scope(runtime.owner, tree)
+    scope = lexicon.LexiconScope(runtime.owner, tree)
     words = runtime.get(Indexes).language.terms(SEARCHED)
 
     def read(conn: Conn) -> list[int]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from langchain_threadmem.common.arrays import Floats
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.selection.features.structure import LEAST, Paths, Table, Tree, along, best_after
+from langchain_threadmem.selection.features.structure import LEAST, Table, ThreadEnds, Tree, along, best_after
 from langchain_threadmem.selection.features.words import best_before, children, fitted
 
 CALIBRATION_TURNS = 32
@@ -56,7 +56,7 @@ class Compatibility:
         texts: Sequence[tuple[str, str]],
         humans: Floats,
         answers: Floats,
-        paths: Paths,
+        paths: ThreadEnds,
     ) -> Floats:
         """The fit of the turns `paths.below` to the turns `paths.above`.
 
@@ -106,7 +106,7 @@ def similarities(humans: Floats, answers: Floats, vector: Floats) -> tuple[Table
     return both.max(0), to_human, to_answer
 
 
-def by_meaning(to_human: Table, to_answer: Table, tree: Tree, paths: Paths) -> dict[str, Table | Floats]:
+def by_meaning(to_human: Table, to_answer: Table, tree: Tree, paths: ThreadEnds) -> dict[str, Table | Floats]:
     """The similarity of the message to the turn, to its ancestors and to the turns that continue it."""
     nearest, both = np.maximum(to_human, to_answer), (to_human + to_answer) / 2
     inside, positions, path = paths.inside, paths.last, paths.turns
@@ -132,7 +132,7 @@ def by_learning(
     answers: Floats,
     vector: Floats,
     tree: Tree,
-    paths: Paths,
+    paths: ThreadEnds,
 ) -> dict[str, Table | Floats]:
     """Features of vectors of the local model, by learned matrices and by plain cosines."""
     positions, inside, path, weight = paths.last, paths.inside, paths.turns, paths.weight

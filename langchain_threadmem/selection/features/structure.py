@@ -88,7 +88,7 @@ def shortlist(ended: NDArray[np.bool_], nearest: Table, least: float) -> Places:
 
 
 @dataclass(frozen=True, slots=True)
-class Paths:
+class ThreadEnds:
     """The ends of the threads of candidates, one row each.
 
     Attributes:
@@ -109,7 +109,7 @@ class Paths:
     above: Places
 
     @classmethod
-    def of(cls, previous: Places, positions: Places) -> Paths:
+    def of(cls, previous: Places, positions: Places) -> ThreadEnds:
         """The threads of the candidates at some positions."""
         turns = np.full((len(positions), PATH), -1, np.intp)
         turns[:, 0] = positions
@@ -191,7 +191,7 @@ def along(values: Table | Floats, tracks: Tracks) -> Table:
     return np.array(averaged)
 
 
-def by_place(tree: Tree, paths: Paths) -> dict[str, Table | Floats]:
+def by_place(tree: Tree, paths: ThreadEnds) -> dict[str, Table | Floats]:
     """The place of the candidates in the tree and in time, and the probability of the place."""
     previous, ended, positions = tree.previous, tree.ended, paths.last
     count = len(previous)

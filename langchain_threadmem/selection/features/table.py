@@ -37,9 +37,9 @@ from langchain_threadmem.selection.features.similarity import (
 )
 from langchain_threadmem.selection.features.structure import (
     LATELY,
-    Paths,
     Places,
     Table,
+    ThreadEnds,
     Tree,
     by_place,
     habits,
@@ -246,7 +246,7 @@ def describe(
         positions = shortlist(tree.ended, nearest, least=-np.inf if vector is not None else 0.0)
     else:
         positions = np.array(among, np.intp)
-    paths = Paths.of(tree.previous, positions)
+    paths = ThreadEnds.of(tree.previous, positions)
     # Without vectors, and without learned words, these columns are zero.
     columns: dict[str, Table | Floats] = {"thread_best": np.zeros(len(positions))}
     if vector is not None:
@@ -307,7 +307,7 @@ def describe(
     return Candidates(positions, ids, rows, cosines[positions], familiarity)
 
 
-class _Layout(NamedTuple):
+class _ColumnLayout(NamedTuple):
     """Positions of columns in the table of computed columns and in `FEATURES`.
 
     Attributes:
@@ -326,7 +326,7 @@ class _Layout(NamedTuple):
 
 
 @cache
-def _layout(names: tuple[str, ...]) -> _Layout:
+def _layout(names: tuple[str, ...]) -> _ColumnLayout:
     """The positions of computed columns, by their names."""
     at = {name: place for place, name in enumerate(names)}
     led = [name for name in _LED if name in at]
@@ -338,7 +338,7 @@ def _layout(names: tuple[str, ...]) -> _Layout:
         list(best.values()),
         [_AT["root_" + name] for name in best],
     )
-    return _Layout(*(np.array(positions, np.intp) for positions in places))
+    return _ColumnLayout(*(np.array(positions, np.intp) for positions in places))
 
 
 def _rows(

@@ -30,7 +30,7 @@ from langchain_threadmem.selection.features.cues import (
 )
 from langchain_threadmem.selection.features.learned_words import WordVectors
 from langchain_threadmem.selection.features.phrases import Phrases
-from langchain_threadmem.selection.features.structure import LEAST, Paths, Table
+from langchain_threadmem.selection.features.structure import LEAST, Table, ThreadEnds
 from langchain_threadmem.selection.turn_ends import TurnEnd
 from langchain_threadmem.tree.node import Chances
 
@@ -82,7 +82,7 @@ def _signature(words: Iterable[str]) -> Signatures:
     return np.frombuffer(bits.to_bytes(_BITS // 8, "little"), np.uint64)
 
 
-class _Turn(NamedTuple):
+class _TurnRoles(NamedTuple):
     """The features of one turn: the roles of each of its words, and its row in `Reader.turns`."""
 
     roles: dict[str, int]
@@ -103,7 +103,7 @@ class _Turns:
         self._signatures = np.zeros((len(table), _SIGNATURE), np.uint64)
 
     def of(
-        self, texts: Sequence[tuple[str, str]], make: Callable[[tuple[str, str]], _Turn]
+        self, texts: Sequence[tuple[str, str]], make: Callable[[tuple[str, str]], _TurnRoles]
     ) -> tuple[list[dict[str, int]], Signatures, Floats]:
         """The words of turns, their signatures, and their numbers, one row each, and a last, empty row.
 
@@ -123,7 +123,7 @@ class _Turns:
             roles = [self._roles[row] for row in rows]
             return roles, self._signatures.take(rows, 0), self._table.take([*rows, -1], 0)
 
-    def _add(self, pair: tuple[str, str], make: Callable[[tuple[str, str]], _Turn]) -> int:
+    def _add(self, pair: tuple[str, str], make: Callable[[tuple[str, str]], _TurnRoles]) -> int:
         row = self._rows.get(pair)
         if row is None:
             roles, numbers = make(pair)
@@ -263,7 +263,7 @@ class Reader:
             table[:, scalars - 1],
         )
 
-    def _turn(self, texts: tuple[str, str]) -> _Turn:
+    def _turn(self, texts: tuple[str, str]) -> _TurnRoles:
         human_text, answer_text = texts
         phrases = self.phrases
         message, answer = self.message(human_text), terms(answer_text, phrases)
@@ -279,7 +279,7 @@ class Reader:
         for words, role in by_role:
             for word in words:
                 roles[word] = roles.get(word, 0) | role
-        return _Turn(roles, numbers)
+        return _TurnRoles(roles, numbers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,7 +326,7 @@ ENDS_AND_FITS = (*("end_" + name for name in END_CUES), *("fit_" + name for name
 
 
 def by_ends(
-    turns: TurnFeatures, paths: Paths, message: MessageFeatures
+    turns: TurnFeatures, paths: ThreadEnds, message: MessageFeatures
 ) -> tuple[Table, dict[str, Table | Floats]]:
     """The end cues of the turns, and whether the message is a fitting reply.
 
@@ -339,7 +339,9 @@ def by_ends(
     return np.concatenate([ends, fits], 1).T, {"fit": fits.sum(1), "before_farewell": before}
 
 
-def by_word_vectors(turns: TurnFeatures, paths: Paths, message: MessageFeatures) -> dict[str, Table | Floats]:
+def by_word_vectors(
+    turns: TurnFeatures, paths: ThreadEnds, message: MessageFeatures
+) -> dict[str, Table | Floats]:
     """How well the message follows the turns, by learned word vectors."""
     follows, last = (turns.answers @ message.words[:-2])[paths.turns], paths.last
     fits = (turns.answers[paths.above] * turns.humans[paths.below]).sum(1)
@@ -353,7 +355,7 @@ def by_word_vectors(turns: TurnFeatures, paths: Paths, message: MessageFeatures)
     }
 
 
-def fitted(count: int, paths: Paths, fits: Floats) -> tuple[Floats, Floats]:
+def fitted(count: int, paths: ThreadEnds, fits: Floats) -> tuple[Floats, Floats]:
     """For each turn its fit to its predecessor, and the best fit of the turns that follow it.
 
     `fits` are the fits of the turns `paths.below` to their predecessors; others are not computed.
@@ -383,7 +385,7 @@ _SHARED_WORDS = ("answer_words", "turn_words", "thread_words", "only_words")
 
 
 def by_words(
-    turns: TurnFeatures, paths: Paths, message: MessageFeatures, shared: Shared
+    turns: TurnFeatures, paths: ThreadEnds, message: MessageFeatures, shared: Shared
 ) -> dict[str, Table | Floats]:
     """The rarity of the words, and the number of values, that a turn and its thread share with the message.
 

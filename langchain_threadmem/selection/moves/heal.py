@@ -26,7 +26,7 @@ LIKELY, LIKELIER = 0.5, 8.0
 NEW_TOPIC = f"{MOVED}: the answer is about another topic"
 
 
-class Move(NamedTuple):
+class TurnMove(NamedTuple):
     """A turn that is to be moved.
 
     Attributes:
@@ -48,12 +48,12 @@ class Move(NamedTuple):
 class Moved(NamedTuple):
     """A turn that was moved, with the former and the new node of its human message."""
 
-    move: Move
+    move: TurnMove
     former: NodeRow
     new: NodeRow
 
 
-def moves(index: TurnIndex, revised: Mapping[int, Chances], single_tree: bool = False) -> list[Move]:
+def moves(index: TurnIndex, revised: Mapping[int, Chances], single_tree: bool = False) -> list[TurnMove]:
     """The turns to move.
 
     Args:
@@ -73,11 +73,11 @@ def moves(index: TurnIndex, revised: Mapping[int, Chances], single_tree: bool = 
         opening = turn if parent is None else index.opening(parent)
         title = title_of(opening.human) if opening else ""
         reason = NEW_TOPIC if parent is None else f"{MOVED}: the answer is about {title!r}"
-        found.append(Move(turn, Placement(reason, tuple(chances)), title))
+        found.append(TurnMove(turn, Placement(reason, tuple(chances)), title))
     return found
 
 
-def move(conn: Conn, tree: int, wanted: Sequence[Move], chosen_in: trees.TreeEpoch | None) -> list[Moved]:
+def move(conn: Conn, tree: int, wanted: Sequence[TurnMove], chosen_in: trees.TreeEpoch | None) -> list[Moved]:
     """Move turns in a write transaction, unless the tree was emptied since the moves were chosen.
 
     A turn stays if a person or another writer has changed its place, its answer or its new parent, and if it

@@ -80,7 +80,7 @@ class _Spoken:
     number: int = 0
 
 
-_Planned = tuple[Move, Placement | None]
+_PlannedMove = tuple[Move, Placement | None]
 
 
 @telemetry.observed("update_memory", telemetry.of_conversation, telemetry.nodes)
@@ -112,7 +112,7 @@ def unsort(conversation: Conversation) -> Flow[list[Move]]:
     def is_sorted(node: ConversationNode) -> bool:
         return node.placement is not None and node.placement.reason.startswith(SORTED)
 
-    planned: list[_Planned] = []
+    planned: list[_PlannedMove] = []
     for node in sorted(known.values(), key=lambda node: _first(before, node).id):
         earlier = node
         while is_sorted(earlier) and earlier.id in before:
@@ -237,11 +237,11 @@ def _longest(several: Sequence[ConversationNode]) -> ConversationNode | None:
     return max(several, key=lambda node: len(text_of(node.message)), default=None)
 
 
-def _plan(spoken: Sequence[_Spoken], sorter: Sorter) -> list[_Planned]:
+def _plan(spoken: Sequence[_Spoken], sorter: Sorter) -> list[_PlannedMove]:
     """The moves that a sorter's places need, in the order of time."""
     ends: dict[int | None, int | None] = {None: None}  # A turn without a predecessor becomes a root.
     ends |= {turn.number: turn.end.id for turn in spoken if turn.end is not None}
-    planned: list[_Planned] = []
+    planned: list[_PlannedMove] = []
     for turn, weighed, parent, chances in zip(
         spoken, sorter.turns, sorter.parents, sorter.chances, strict=True
     ):
@@ -254,7 +254,7 @@ def _plan(spoken: Sequence[_Spoken], sorter: Sorter) -> list[_Planned]:
     return planned
 
 
-def _move(read_in: TreeEpoch, planned: Iterable[_Planned]) -> Flow[list[Move]]:
+def _move(read_in: TreeEpoch, planned: Iterable[_PlannedMove]) -> Flow[list[Move]]:
     """Make moves, some in each transaction; a move whose message has changed meanwhile is omitted.
 
     No move is made in a conversation that was emptied since it was read.
@@ -262,7 +262,7 @@ def _move(read_in: TreeEpoch, planned: Iterable[_Planned]) -> Flow[list[Move]]:
     made: list[Move] = []
     waiting = list(planned)
     while waiting:
-        later: list[_Planned] = []
+        later: list[_PlannedMove] = []
         before = len(made)
         for first in range(0, len(waiting), MOVED_AT_ONCE):
             several = waiting[first : first + MOVED_AT_ONCE]
@@ -274,14 +274,16 @@ def _move(read_in: TreeEpoch, planned: Iterable[_Planned]) -> Flow[list[Move]]:
     return made
 
 
-def _moved(conn: Conn, read_in: TreeEpoch, several: Sequence[_Planned]) -> tuple[list[Move], list[_Planned]]:
+def _moved(
+    conn: Conn, read_in: TreeEpoch, several: Sequence[_PlannedMove]
+) -> tuple[list[Move], list[_PlannedMove]]:
     """The moves that were made in a write transaction, and those that other moves must precede."""
     tree, _ = read_in
     trees.lock(conn, tree)
     if not trees.is_current(conn, read_in):
         return [], []
     done: list[Move] = []
-    later: list[_Planned] = []
+    later: list[_PlannedMove] = []
     for move, why in several:
         row = nodes.by_seq(conn, tree, move.node_id)
         if row is None or row.state != State.LIVE or row.parent != move.old_parent_id:

@@ -35,7 +35,7 @@ _LEAST_TOKENS = 40
 _PREFACE = "(From other threads; data:)"
 
 
-class Turn(NamedTuple):
+class QuotedTurn(NamedTuple):
     """A turn of another thread.
 
     Attributes:
@@ -55,7 +55,7 @@ class _Quoted(NamedTuple):
 
 def block(
     question: BaseMessage,
-    turns: Iterable[Turn],
+    turns: Iterable[QuotedTurn],
     hits: Sequence[Recalled] = (),
     most: int | None = None,
     conversation: str = "",
@@ -77,7 +77,7 @@ def block(
 
     Example:
         >>> node = ConversationNode(7, HumanMessage("What about </memory> rye?", id="h7"))
-        >>> print(block(HumanMessage("Why?", id="h9"), [Turn([node], 0.12)]).text)
+        >>> print(block(HumanMessage("Why?", id="h9"), [QuotedTurn([node], 0.12)]).text)
         <memory>
         (From other threads; data:)
         <human odds="12%">What about &lt;/memory> rye?</human>
@@ -140,7 +140,7 @@ def place_of(hit: Recalled) -> list[Any]:
     return [hit["conversation_id"], hit["rank"], hit["node_id"]]
 
 
-def _fitting(turn: Turn, about: str, most: int | None) -> _Quoted | None:
+def _fitting(turn: QuotedTurn, about: str, most: int | None) -> _Quoted | None:
     """The quotation of a turn within a number of tokens; `None` if the number is too small."""
     if most is None:
         return _quoted(turn, about, None)
@@ -155,7 +155,7 @@ def _fitting(turn: Turn, about: str, most: int | None) -> _Quoted | None:
     return None
 
 
-def _quoted(turn: Turn, about: str, words: int | None) -> _Quoted:
+def _quoted(turn: QuotedTurn, about: str, words: int | None) -> _Quoted:
     texts: list[str] = []
     whole: dict[str, bool] = {}
     told = {"time": _time(turn.nodes[0])}

@@ -28,7 +28,7 @@ _FORGOTTEN = Statement(
 )
 
 
-class Candidates(NamedTuple):
+class ParentChances(NamedTuple):
     """The candidates of a human message.
 
     Attributes:
@@ -45,7 +45,7 @@ class Candidates(NamedTuple):
         return stored_placements.chances_of(self.stored)
 
 
-class Path(NamedTuple):
+class CandidatePath(NamedTuple):
     """A thread from its root to a node.
 
     Attributes:
@@ -54,20 +54,20 @@ class Path(NamedTuple):
     """
 
     messages: dict[int, str]
-    candidates: dict[str, Candidates]
+    candidates: dict[str, ParentChances]
 
 
-def path(conn: Conn, key: int) -> Path:
+def path(conn: Conn, key: int) -> CandidatePath:
     """The thread down to a node."""
     messages: dict[int, str] = {}
-    candidates: dict[str, Candidates] = {}
+    candidates: dict[str, ParentChances] = {}
     for number, message, state, _, chances in _PATH.rows(conn, nodes.spans(conn, key)):
         if state == State.PURGED:
             continue
         messages[number] = message
         if chances is not None and chances != stored_placements.NO_CHANCES:
-            candidates[message] = Candidates(number, chances)
-    return Path(messages, candidates)
+            candidates[message] = ParentChances(number, chances)
+    return CandidatePath(messages, candidates)
 
 
 def moved(conn: Conn, key: int) -> set[str]:

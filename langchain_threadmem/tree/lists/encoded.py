@@ -19,7 +19,7 @@ from langchain_threadmem.errors import InputError
 from langchain_threadmem.messages import typed_json
 from langchain_threadmem.messages.codec import MESSAGE_CLASSES, encode
 from langchain_threadmem.messages.ids import LONGEST_ID, name_of
-from langchain_threadmem.messages.typed_json import Writer
+from langchain_threadmem.messages.typed_json import WriteOpaque
 
 CHUNK = 32
 
@@ -65,7 +65,7 @@ def is_message_list(value: Any) -> bool:
     return len(ids) == len(value) and not (None in ids or "" in ids)
 
 
-def fingerprints(messages: Sequence[BaseMessage], other: Writer | None = None) -> list[bytes]:
+def fingerprints(messages: Sequence[BaseMessage], other: WriteOpaque | None = None) -> list[bytes]:
     """Fingerprints of the full chunks of a list, up to the first chunk without a fingerprint.
 
     The cost is about 0.3 µs per message.
@@ -98,7 +98,7 @@ def _id(message_id: str) -> str:
 
 
 def encode_messages(
-    messages: Iterable[BaseMessage], other: Writer | None = None
+    messages: Iterable[BaseMessage], other: WriteOpaque | None = None
 ) -> list[EncodedMessage] | None:
     """Encode messages; `None` if the codec cannot store one of them exactly."""
     try:

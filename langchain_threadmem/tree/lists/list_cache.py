@@ -18,7 +18,7 @@ from langchain_core.messages import BaseMessage
 from langchain_threadmem.common import forking
 from langchain_threadmem.common.cache import LruCache
 from langchain_threadmem.engine.runtime import Component, Runtime
-from langchain_threadmem.messages.typed_json import Writer
+from langchain_threadmem.messages.typed_json import WriteOpaque
 from langchain_threadmem.tree.lists.encoded import (
     CHUNK,
     EncodedMessage,
@@ -89,7 +89,7 @@ class PreparedList:
 
     @classmethod
     def of(
-        cls, value: Any, cached: Sequence[CachedList] = (), other: Writer | None = None
+        cls, value: Any, cached: Sequence[CachedList] = (), other: WriteOpaque | None = None
     ) -> PreparedList | None:
         """Prepare the value of a channel; `None` if the value is not a list of messages alone.
 
@@ -130,7 +130,7 @@ class PreparedList:
         messages: Sequence[BaseMessage],
         chunks: Sequence[bytes],
         cached: Sequence[CachedList],
-        other: Writer | None,
+        other: WriteOpaque | None,
     ) -> PreparedList | None:
         """Prepare a list in which messages far from its end were replaced; `None` for any other list."""
         for candidate in cached:
@@ -158,7 +158,7 @@ class PreparedList:
         """Messages that no cached list contains, and that are not cached."""
         return cls((), (), None, 0, messages)
 
-    def without_base(self, other: Writer | None = None) -> PreparedList:
+    def without_base(self, other: WriteOpaque | None = None) -> PreparedList:
         """The same list, prepared without a cached list."""
         prepared = PreparedList.of(self.messages, other=other)
         assert prepared is not None

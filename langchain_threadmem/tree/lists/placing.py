@@ -67,7 +67,7 @@ class Element:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class StoredPlace:
     """A stored node of the tree.
 
     Attributes:
@@ -135,10 +135,10 @@ class New:
     beside: bool = False
 
 
-Step = Use | Follow | New
+PlanStep = Use | Follow | New
 
 
-class Plan(NamedTuple):
+class ListPlan(NamedTuple):
     """The places of the messages of a list.
 
     Attributes:
@@ -148,7 +148,7 @@ class Plan(NamedTuple):
         home: The home of the last message that is not an aside; `None` for a former version.
     """
 
-    steps: list[Step]
+    steps: list[PlanStep]
     shared: int | None
     home: int | Planned | None = None
 
@@ -190,9 +190,9 @@ class _Walk:
     shared: list[int] = field(default_factory=list)
     above: int | Planned | None = None
     listed: set[int] = field(default_factory=set)
-    steps: list[Step] = field(default_factory=list)
+    steps: list[PlanStep] = field(default_factory=list)
 
-    def is_next(self, element: Element, place: Place) -> bool:
+    def is_next(self, element: Element, place: StoredPlace) -> bool:
         """Use the only place of a message if the message is live and follows `p` in the tree and the list.
 
         This is what the clauses do, at the cost of one call for the most frequent message.
@@ -213,7 +213,7 @@ class _Walk:
         self.versions = self.beside = frozenset()
         return True
 
-    def use(self, item: _Item, used: Place) -> None:
+    def use(self, item: _PlacedElement, used: StoredPlace) -> None:
         """Use a stored node."""
         is_result = item.element.result and used.parent == self.parent
         above_in_turn = self.parent if is_result and isinstance(self.parent, int) else None
@@ -242,7 +242,7 @@ class _Walk:
         """Make a node the predecessor of the next message."""
         self.parent, self.versions, self.beside, self.after_system = node, versions, beside, after_system
 
-    def add(self, item: _Item, new: New) -> None:
+    def add(self, item: _PlacedElement, new: New) -> None:
         """Add a new live node."""
         self.steps.append(new)
         node = self.home = Planned(item.index)
@@ -272,7 +272,7 @@ class _Walk:
 
 
 @dataclass(frozen=True, slots=True)
-class _Item:
+class _PlacedElement:
     """An element with its stored places.
 
     Attributes:
@@ -285,14 +285,14 @@ class _Item:
 
     index: int
     element: Element
-    stored: Sequence[Place]
-    same: Sequence[Place]
-    old: Place | None
+    stored: Sequence[StoredPlace]
+    same: Sequence[StoredPlace]
+    old: StoredPlace | None
 
 
 def plan(
     elements: Sequence[Element],
-    places: Mapping[str, Sequence[Place]],
+    places: Mapping[str, Sequence[StoredPlace]],
     tip: int | None,
     *,
     after: int | None = None,
@@ -301,7 +301,7 @@ def plan(
     chosen: Mapping[str, int | None] = MappingProxyType({}),
     beside: Collection[int] = (),
     later: Mapping[str, int] = MappingProxyType({}),
-) -> Plan:
+) -> ListPlan:
     """Decide the place of each message of a list.
 
     Args:
@@ -323,7 +323,7 @@ def plan(
     The cost is linear in the number of elements and places.
 
     Example:
-        >>> hello = Place(key=1, parent=None, message_id="h1", content="Hello")
+        >>> hello = StoredPlace(key=1, parent=None, message_id="h1", content="Hello")
         >>> plan([Element("h1", "Hello"), Element("a1", "Hi!")], {"h1": [hello]}, tip=1).steps
         [Use(key=1), New(parent=1, state=<State.LIVE: 0>, supersedes=None, copies=None, beside=False)]
         >>> plan([Element("h1", "Good day")], {"h1": [hello]}, tip=1).steps
@@ -338,13 +338,13 @@ def plan(
             continue
         same = [place for place in stored if place.content == element.content]
         old = best(place for place in stored if place.state != State.ASIDE)
-        item = _Item(index, element, stored, same, old)
+        item = _PlacedElement(index, element, stored, same, old)
         applied = any(clause(walk, item) for clause in _CLAUSES)
         assert applied, "the last clause always applies"
-    return Plan(walk.steps, walk.shared[0] if walk.shared else None, walk.home)
+    return ListPlan(walk.steps, walk.shared[0] if walk.shared else None, walk.home)
 
 
-def _chosen(walk: _Walk, item: _Item) -> bool:
+def _chosen(walk: _Walk, item: _PlacedElement) -> bool:
     if item.element.message_id not in walk.chosen:
         return False
     if (live := _live(item.same)) is not None:
@@ -356,7 +356,7 @@ def _chosen(walk: _Walk, item: _Item) -> bool:
     return True
 
 
-def _same_place(walk: _Walk, item: _Item) -> bool:
+def _same_place(walk: _Walk, item: _PlacedElement) -> bool:
     used = best(
         place
         for place in item.same
@@ -370,7 +370,7 @@ def _same_place(walk: _Walk, item: _Item) -> bool:
     return True
 
 
-def _follows(walk: _Walk, item: _Item) -> bool:
+def _follows(walk: _Walk, item: _PlacedElement) -> bool:
     live = _live(item.same)
     if walk.after_system or live is None or live.parent not in walk.beside or live.key in walk.beside:
         return False
@@ -381,7 +381,7 @@ def _follows(walk: _Walk, item: _Item) -> bool:
     return True
 
 
-def _elsewhere(walk: _Walk, item: _Item) -> bool:
+def _elsewhere(walk: _Walk, item: _PlacedElement) -> bool:
     used = best(item.same)
     if used is None or _becomes_live(walk, item):
         return False
@@ -391,7 +391,7 @@ def _elsewhere(walk: _Walk, item: _Item) -> bool:
     return True
 
 
-def _earlier_version(walk: _Walk, item: _Item) -> bool:
+def _earlier_version(walk: _Walk, item: _PlacedElement) -> bool:
     old = item.old
     if old is None or old.state != State.LIVE or walk.later.get(old.message_id) != hash(old.content):
         return False
@@ -401,7 +401,7 @@ def _earlier_version(walk: _Walk, item: _Item) -> bool:
     return True
 
 
-def _new_version(walk: _Walk, item: _Item) -> bool:
+def _new_version(walk: _Walk, item: _PlacedElement) -> bool:
     old = item.old
     if old is None:
         return False
@@ -416,14 +416,14 @@ def _new_version(walk: _Walk, item: _Item) -> bool:
     return True
 
 
-def _aside(walk: _Walk, item: _Item) -> bool:
+def _aside(walk: _Walk, item: _PlacedElement) -> bool:
     if item.element.result or item.index >= walk.last_stored:
         return False
     walk.steps.append(New(walk.parent, State.ASIDE))
     return True
 
 
-def _new(walk: _Walk, item: _Item) -> bool:
+def _new(walk: _Walk, item: _PlacedElement) -> bool:
     under = walk.under()
     parent = walk.tip if walk.parent is None else under
     walk.add(item, New(parent, beside=item.index < walk.last_stored))
@@ -434,21 +434,21 @@ _CLAUSES = (_chosen, _same_place, _follows, _elsewhere, _earlier_version, _new_v
 """The clauses of the rule, in the order in which they are tried."""
 
 
-def _becomes_live(walk: _Walk, item: _Item) -> bool:
+def _becomes_live(walk: _Walk, item: _PlacedElement) -> bool:
     """Whether a former version in an edited list becomes live again."""
     if not walk.edits or walk.parent != walk.home or _live(item.same) is not None:
         return False
     return any(place.state == State.SUPERSEDED and place.parent == walk.parent for place in item.same)
 
 
-def _was_below_version(walk: _Walk, item: _Item) -> bool:
+def _was_below_version(walk: _Walk, item: _PlacedElement) -> bool:
     """Whether the live place of a message, else any superseded place, is under a version of `p`."""
     live = [place for place in item.same if place.state == State.LIVE]
     places = live or [place for place in item.same if place.state == State.SUPERSEDED]
     return any(place.parent in walk.versions for place in places)
 
 
-def _shares(used: Place, parent: int | Planned | None, already: bool) -> bool:
+def _shares(used: StoredPlace, parent: int | Planned | None, already: bool) -> bool:
     """Whether the former version that contains `parent` shares this node with the current version."""
     if used.state == State.REMOVED:
         return False
@@ -493,7 +493,7 @@ def _check_duplicates(elements: Sequence[Element]) -> None:
         seen.add(element.message_id)
 
 
-def _last_stored(elements: Sequence[Element], places: Mapping[str, Sequence[Place]]) -> int:
+def _last_stored(elements: Sequence[Element], places: Mapping[str, Sequence[StoredPlace]]) -> int:
     """Index of the last element with a stored place that is not an aside; -1 if there is none."""
     for index in range(len(elements) - 1, -1, -1):
         stored = places.get(elements[index].message_id, ())
@@ -502,15 +502,15 @@ def _last_stored(elements: Sequence[Element], places: Mapping[str, Sequence[Plac
     return -1
 
 
-def live_of(same: Iterable[Place]) -> int | None:
+def live_of(same: Iterable[StoredPlace]) -> int | None:
     """Key of the live place, or `None`."""
     return None if (live := _live(same)) is None else live.key
 
 
-def _live(same: Iterable[Place]) -> Place | None:
+def _live(same: Iterable[StoredPlace]) -> StoredPlace | None:
     return next((place for place in same if place.state == State.LIVE), None)
 
 
-def best(places: Iterable[Place]) -> Place | None:
+def best(places: Iterable[StoredPlace]) -> StoredPlace | None:
     """The live place, else the place with the highest key, or `None`."""
     return max(places, key=lambda place: (place.state == State.LIVE, place.key), default=None)

@@ -22,16 +22,16 @@ from langchain_threadmem.messages.codec import decode_stored, is_unreadable, wit
 from langchain_threadmem.messages.quoting import is_made_up
 from langchain_threadmem.messages.tool_pairs import RESULT, follows_call
 from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS, State, node
-from langchain_threadmem.storage.statements import Conn, Query, Statement, beside
+from langchain_threadmem.storage.statements import BoundStatement, Conn, Statement, beside
 from langchain_threadmem.tree import grafts, nodes, superseding, trees
 from langchain_threadmem.tree.append import TAKEN, TIP, NodeWriter, Parent
 from langchain_threadmem.tree.lists.encoded import EncodedMessage
 from langchain_threadmem.tree.lists.placing import (
     Element,
     New,
-    Place,
     Planned,
-    Step,
+    PlanStep,
+    StoredPlace,
     Use,
     best,
     live_of,
@@ -58,7 +58,7 @@ class StoredList(NamedTuple):
 
     Attributes:
         locations: The place of each message.
-        shared: As in `tree.lists.placing.Plan`.
+        shared: As in `tree.lists.placing.ListPlan`.
         former: Whether a message of the list is superseded.
         written: The number of messages that were written.
         removed: Keys of the earlier versions of redacted messages, which leave the indexes.
@@ -112,7 +112,7 @@ def find(conn: Conn, tree_id: int, messages: Sequence[EncodedMessage]) -> list[L
     return places_from(conn, messages, conn.each(places_query(tree_id, messages))[0])
 
 
-def places_query(tree_id: int, messages: Sequence[EncodedMessage]) -> Query:
+def places_query(tree_id: int, messages: Sequence[EncodedMessage]) -> BoundStatement:
     """The query for the places of messages."""
     return _PLACES, (tree_id, json.dumps([message.id for message in messages]))
 
@@ -146,7 +146,7 @@ class PlacementRows(NamedTuple):
     after: Sequence[tuple[Any, ...]]
 
 
-def placement_query(tree_id: int, messages: Sequence[EncodedMessage], after: int | None) -> Query:
+def placement_query(tree_id: int, messages: Sequence[EncodedMessage], after: int | None) -> BoundStatement:
     """The query for the placing of a list, or of the messages after the node `after`."""
     state = _STATE, (after if messages else None,)
     return beside(trees.head_query(tree_id), state, places_query(tree_id, messages))
@@ -182,7 +182,7 @@ def place_list(
         conn: A write transaction.
         tree_id: The tree, which is locked.
         messages: The list, or its messages after a stored beginning without a shared end (see
-            `tree.lists.placing.Plan`); each id once.
+            `tree.lists.placing.ListPlan`); each id once.
         now: Time of the new rows, in seconds since 1970.
         after: Key of the last message of the stored beginning that is not an aside.
         beginning: The places of the stored beginning.
@@ -227,7 +227,7 @@ def place_list(
             return place_list(conn, tree_id, all_messages, now, after=after, beginning=beginning, later=later)
     locations = [*writer.apply(planned.steps, messages), *ending[1:]]
     listed.update(location.key for location in locations)
-    writer.settle_versions(listed)
+    writer.apply_edits(listed)
     end = writer.end_of(None if ending else planned.home, locations, after)
     stays = not writer.written and not whole and newest is None
     head = writer.finish(head.tip if end is None or stays else end)
@@ -249,7 +249,7 @@ class _ListWriter:
         conn: Conn,
         tree_id: int,
         head: trees.Head,
-        places: Mapping[str, Sequence[Place]],
+        places: Mapping[str, Sequence[StoredPlace]],
         now: float,
         emptied: Collection[int],
         *,
@@ -332,7 +332,7 @@ class _ListWriter:
             home, key = live if home is None else home, own.parent
         return home
 
-    def apply(self, steps: Sequence[Step], messages: Sequence[EncodedMessage]) -> list[Location]:
+    def apply(self, steps: Sequence[PlanStep], messages: Sequence[EncodedMessage]) -> list[Location]:
         """Apply the steps of a plan; returns the place of each message."""
         for step, message in zip(steps, messages, strict=True):
             if isinstance(step, Use):
@@ -406,7 +406,7 @@ class _ListWriter:
         if old:
             self._supersede([row.key for row in old], self._nodes.newest + 1)
 
-    def settle_versions(self, listed: Collection[int]) -> None:
+    def apply_edits(self, listed: Collection[int]) -> None:
         """Supersede the answers to edited messages, and remove the earlier versions of redacted messages.
 
         As in `ChatMemory.edit`, the answers are the AI and tool messages of the turn; later turns stay.
@@ -481,7 +481,7 @@ class _ListWriter:
             return after
         follows = not before.pinned and tip == (self._new[-1] if self._new else before.tip)
         if not follows or self._system != after.system:
-            trees.settle(self._conn, self._tree, tip, self._system)
+            trees.set_head(self._conn, self._tree, tip, self._system)
         return after
 
 
@@ -491,7 +491,7 @@ def _places(
     messages: Sequence[EncodedMessage],
     content: Callable[[str], str] = str,
     emptied: set[int] | None = None,
-) -> dict[str, list[Place]]:
+) -> dict[str, list[StoredPlace]]:
     """The places of messages, by message id.
 
     Args:
@@ -504,7 +504,7 @@ def _places(
     """
     bodies = {message.id: message.body for message in messages}
     unread = {message.id: message.body for message in messages if is_unreadable(message.body)}
-    places: dict[str, list[Place]] = {}
+    places: dict[str, list[StoredPlace]] = {}
     for key, written, parent, message, body, state, seq in rows:
         if message in unread:  # The list contains a placeholder for a stored message that cannot be read.
             body = unread[message]
@@ -517,7 +517,7 @@ def _places(
             emptied.add(key)
         former = None if parent in (None, written) else written
         current_parent = written if former is None else parent
-        place = Place(key, current_parent, message, content(body), State(state), former, seq)
+        place = StoredPlace(key, current_parent, message, content(body), State(state), former, seq)
         places.setdefault(message, []).append(place)
     return places
 
@@ -558,7 +558,7 @@ def _results(
     conn: Conn,
     tree_id: int,
     messages: Sequence[EncodedMessage],
-    places: Mapping[str, Sequence[Place]],
+    places: Mapping[str, Sequence[StoredPlace]],
     after: int | None,
     after_rows: Sequence[tuple[Any, ...]],
 ) -> tuple[Collection[int], Collection[int]]:
@@ -592,7 +592,9 @@ def _results(
     return positions, {row.key for row in before[:-1]} if is_answer else ()
 
 
-def _is_apart(messages: Sequence[EncodedMessage], places: Mapping[str, Sequence[Place]], n: int) -> bool:
+def _is_apart(
+    messages: Sequence[EncodedMessage], places: Mapping[str, Sequence[StoredPlace]], n: int
+) -> bool:
     """Whether a message is not stored, or the message after it is stored, but not below it."""
     own = places.get(messages[n].id)
     if own is None:
@@ -600,10 +602,10 @@ def _is_apart(messages: Sequence[EncodedMessage], places: Mapping[str, Sequence[
     return _live_parent(places, messages[n + 1]) not in (None, *(place.key for place in own))
 
 
-def _live_parent(places: Mapping[str, Sequence[Place]], message: EncodedMessage) -> int | None:
+def _live_parent(places: Mapping[str, Sequence[StoredPlace]], message: EncodedMessage) -> int | None:
     """Key of the parent of the live place of a message."""
     return next((place.parent for place in places.get(message.id, ()) if place.state == State.LIVE), None)
 
 
-def _location(place: Place) -> Location:
+def _location(place: StoredPlace) -> Location:
     return Location(place.key, place.written, place.state == State.ASIDE)

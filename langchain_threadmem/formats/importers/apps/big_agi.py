@@ -12,7 +12,7 @@ from langchain_threadmem.formats.importers.blocks import file_of, parts_of
 from langchain_threadmem.formats.importers.chats import text_or_none
 from langchain_threadmem.formats.importers.json_items import Record
 from langchain_threadmem.formats.importers.program import Program, itself
-from langchain_threadmem.formats.importers.said import Other, Part, Reasoning, Result, ToolUse
+from langchain_threadmem.formats.importers.said import Other, Part, Reasoning, ToolResult, ToolUse
 
 _NAMES = ("systemPurposeId", "userTitle", "autoTitle")
 """Fields that only conversations of big-AGI have."""
@@ -48,7 +48,7 @@ def _parts_of_big_agi(message: Record) -> Iterator[Part]:
             yield ToolUse(name, call.get("args") or call.get("code"), text_or_none(part.get("id")))
         elif kind == "tool_response":
             response = part.get("response") or {}
-            yield Result(
+            yield ToolResult(
                 response.get("result"),
                 text_or_none(part.get("id")),
                 text_or_none(response.get("name")),

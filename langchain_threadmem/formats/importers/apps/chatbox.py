@@ -12,7 +12,7 @@ from langchain_threadmem.errors import InputError
 from langchain_threadmem.formats.importers.blocks import files_of, parts_of
 from langchain_threadmem.formats.importers.chats import Bad, Chat, Chats, chat_of, kept, seconds, text_or_none
 from langchain_threadmem.formats.importers.json_items import Record
-from langchain_threadmem.formats.importers.said import ASSISTANT, Part, Result, Said, ToolUse, entries_of
+from langchain_threadmem.formats.importers.said import ASSISTANT, Part, Said, ToolResult, ToolUse, entries_of
 from langchain_threadmem.formats.importers.source import FAULTS, Source, problem_of
 from langchain_threadmem.messages.records import as_list, as_object
 
@@ -131,7 +131,7 @@ def _parts(parts: list[Any]) -> Iterator[Part]:
             id, name = text_or_none(part.get("toolCallId")), str(part.get("toolName"))
             yield ToolUse(name, part.get("args"), id)
             if part.get("result") is not None:
-                yield Result(part["result"], id, name, part.get("state") == "error")
+                yield ToolResult(part["result"], id, name, part.get("state") == "error")
         elif kind == "info":
             continue
         else:

@@ -28,8 +28,8 @@ from langchain_threadmem.formats.importers.said import (
     Other,
     Part,
     Reasoning,
-    Result,
     Said,
+    ToolResult,
     ToolUse,
     arguments_of,
     entries_of,
@@ -75,7 +75,7 @@ _QUOTED = re.compile(r"【[^】]*】")
 """An older mark of a citation."""
 _ID_IN_POINTER = re.compile(r"file[-_][A-Za-z0-9]+")
 
-Nodes = Mapping[str, Mapping[str, Any]]
+NodesByKey = Mapping[str, Mapping[str, Any]]
 
 
 def is_item(value: object) -> bool:
@@ -109,7 +109,7 @@ def _chat(names: Mapping[str, Any], record: dict[str, Any], position: str) -> Ch
         key: as_object(node, f"node {key!r} of {position}")
         for key, node in as_object(record.get("mapping"), f"'mapping' of {position}").items()
     }
-    said = _Reader(nodes, names, position).said()
+    said = _NodesReader(nodes, names, position).said()
     entries = entries_of(said)
     created, updated = (seconds(record.get(field), position) for field in ("create_time", "update_time"))
     current = text_or_none(record.get("current_node"))
@@ -142,7 +142,7 @@ def _metadata(record: Record) -> dict[str, Any]:
     return kept
 
 
-def _sources(nodes: Nodes, current: str | None, name: str) -> list[str]:
+def _sources(nodes: NodesByKey, current: str | None, name: str) -> list[str]:
     """The conversations that this one continues, the first of them first."""
     end = current if current in nodes else next(reversed([*nodes]), None)
     path = [] if end is None else [end, *_ancestors(end, _parent_in(nodes))]
@@ -156,11 +156,11 @@ def _sources(nodes: Nodes, current: str | None, name: str) -> list[str]:
     return [*sources]
 
 
-def _parent_in(nodes: Nodes) -> Callable[[str], str | None]:
+def _parent_in(nodes: NodesByKey) -> Callable[[str], str | None]:
     return lambda key: text_or_none(nodes[key].get("parent")) if key in nodes else None
 
 
-def _parent(nodes: Nodes, key: str) -> str | None:
+def _parent(nodes: NodesByKey, key: str) -> str | None:
     """The nearest ancestor with a message."""
     above = _ancestors(key, _parent_in(nodes))
     return next((name for name in above if name not in nodes or nodes[name].get("message")), None)
@@ -175,7 +175,7 @@ def _ancestors(key: str, parent_of: Callable[[str], str | None]) -> Iterator[str
         key = parent
 
 
-class _Reader:
+class _NodesReader:
     """Reads the messages of a conversation.
 
     Args:
@@ -184,7 +184,7 @@ class _Reader:
         position: The position of the conversation, for errors.
     """
 
-    def __init__(self, nodes: Nodes, names: Mapping[str, Any], position: str) -> None:
+    def __init__(self, nodes: NodesByKey, names: Mapping[str, Any], position: str) -> None:
         self._names = names
         self._messages: dict[str, Record] = {}
         for key, node in nodes.items():
@@ -261,7 +261,7 @@ class _Reader:
         if role == TOOL:
             texts = [str(part) for part in parts if isinstance(part, str | File)]
             output = "\n\n".join(texts)
-            parts = [Result(output, call, _author(message).get("name"), kind == "system_error")]
+            parts = [ToolResult(output, call, _author(message).get("name"), kind == "system_error")]
         elif call is not None:
             arguments = "\n\n".join(part for part in parts if isinstance(part, str))
             others = [part for part in parts if not isinstance(part, str)]

@@ -13,9 +13,9 @@ from langchain_threadmem.formats.importers.blocks import file_of, parts_of
 from langchain_threadmem.formats.importers.chats import text_or_none
 from langchain_threadmem.formats.importers.json_items import Record
 from langchain_threadmem.formats.importers.program import (
-    Conversation,
+    ChatRecord,
     Program,
-    Read,
+    ReadParts,
     said_of,
     standard_parts,
 )
@@ -24,8 +24,8 @@ from langchain_threadmem.formats.importers.said import (
     Other,
     Part,
     Reasoning,
-    Result,
     Said,
+    ToolResult,
     ToolUse,
 )
 
@@ -35,7 +35,7 @@ def _is_cherry(value: Any) -> bool:
     return isinstance(database, dict) and isinstance(database.get("topics"), list)
 
 
-def _of_cherry(value: Record) -> Iterator[Conversation]:
+def _of_cherry(value: Record) -> Iterator[ChatRecord]:
     database = value["indexedDB"]
     listed = [one for one in database.get("message_blocks") or () if isinstance(one, dict)]
     blocks = {one.get("id"): one for one in listed}
@@ -50,7 +50,7 @@ def _of_cherry(value: Record) -> Iterator[Conversation]:
             else message
             for message in topic.get("messages") or ()
         ]
-        yield Conversation({**topic, **names.get(topic.get("id"), {})}, messages)
+        yield ChatRecord({**topic, **names.get(topic.get("id"), {})}, messages)
 
 
 def _ids(message: Record, of_message: Mapping[Any, Sequence[Any]]) -> Sequence[Any]:
@@ -95,14 +95,14 @@ def _parts_of_cherry(message: Record) -> Iterator[Part]:
             id = text_or_none(block.get("toolId"))
             yield ToolUse(text_or_none(block.get("toolName")) or "tool", block.get("arguments"), id)
             if content is not None:
-                yield Result(content, id, text_or_none(block.get("toolName")))
+                yield ToolResult(content, id, text_or_none(block.get("toolName")))
         elif kind in ("file", "image", "video"):
             yield file_of(block, is_beside=kind == "file")
         else:
             yield Other(block)
 
 
-def _said_of_cherry(conversation: Conversation, read: Read, position: str) -> list[Said]:
+def _said_of_cherry(conversation: ChatRecord, read: ReadParts, position: str) -> list[Said]:
     """The messages of a topic: several answers to one question are siblings, and one of them is continued."""
     said: list[Said] = []
     previous: str | None = None

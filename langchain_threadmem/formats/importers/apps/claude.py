@@ -21,8 +21,8 @@ from langchain_threadmem.formats.importers.said import (
     Other,
     Part,
     Reasoning,
-    Result,
     Said,
+    ToolResult,
     ToolUse,
     entries_of,
 )
@@ -154,7 +154,7 @@ def _of_block(block: Record, extra: Record) -> Iterator[Part]:
         id = text_or_none(call.get("id"))
         yield ToolUse(str(call.get("name")), call.get("input"), id)
         if call.get("output") is not None:
-            yield Result(call["output"], id, text_or_none(call.get("name")), bool(call.get("isError")))
+            yield ToolResult(call["output"], id, text_or_none(call.get("name")), bool(call.get("isError")))
     elif isinstance(block.get("text"), str) and block["text"].strip():
         yield block["text"]
         yield Other(block)
@@ -162,12 +162,12 @@ def _of_block(block: Record, extra: Record) -> Iterator[Part]:
         yield Other(block)
 
 
-def _result(block: Record) -> Result:
+def _result(block: Record) -> ToolResult:
     output = block.get("content")
     if not output and block.get("structured_content") is not None:
         output = block["structured_content"]
     id = text_or_none(block.get("tool_use_id"))
-    return Result(output or "", id, text_or_none(block.get("name")), bool(block.get("is_error")))
+    return ToolResult(output or "", id, text_or_none(block.get("name")), bool(block.get("is_error")))
 
 
 def _attachments(message: Record, extra: Record) -> Iterator[Part]:

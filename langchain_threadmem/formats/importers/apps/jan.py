@@ -12,7 +12,7 @@ from langchain_threadmem.formats.importers.blocks import parts_of
 from langchain_threadmem.formats.importers.chats import text_or_none
 from langchain_threadmem.formats.importers.json_items import Record
 from langchain_threadmem.formats.importers.program import Program, itself
-from langchain_threadmem.formats.importers.said import Part, Result
+from langchain_threadmem.formats.importers.said import Part, ToolResult
 
 
 def _is_jan(value: Any) -> bool:
@@ -38,7 +38,7 @@ def _parts_of_jan(message: Record) -> Iterator[Part]:
         inner = call.get("tool") if isinstance(call.get("tool"), dict) else call
         yield from parts_of({**inner, "type": "tool_call"})
         if isinstance(call.get("response"), dict):
-            yield Result(call["response"].get("content"), text_or_none(inner.get("id")))
+            yield ToolResult(call["response"].get("content"), text_or_none(inner.get("id")))
 
 
 PROGRAM = Program("jan", "messages.jsonl of a thread of Jan", _is_jan, itself, _parts_of_jan, _is_jan)

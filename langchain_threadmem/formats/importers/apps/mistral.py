@@ -11,7 +11,7 @@ from typing import Any
 from langchain_threadmem.formats.importers.blocks import files_of, parts_of
 from langchain_threadmem.formats.importers.chats import text_or_none
 from langchain_threadmem.formats.importers.json_items import Record
-from langchain_threadmem.formats.importers.program import Conversation, Program, Read, itself, said_of
+from langchain_threadmem.formats.importers.program import ChatRecord, Program, ReadParts, itself, said_of
 from langchain_threadmem.formats.importers.said import Part, Said
 
 
@@ -39,7 +39,7 @@ def _parts_of_mistral(message: Record) -> Iterator[Part]:
     yield from files_of(message.get("files"))
 
 
-def _said_of_mistral(conversation: Conversation, read: Read, position: str) -> list[Said]:
+def _said_of_mistral(conversation: ChatRecord, read: ReadParts, position: str) -> list[Said]:
     """The messages of a chat with their parents; another version of a message is a sibling."""
     said: list[Said] = []
     for item in conversation.messages:

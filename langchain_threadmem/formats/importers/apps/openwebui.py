@@ -31,8 +31,8 @@ from langchain_threadmem.formats.importers.said import (
     USER,
     Part,
     Reasoning,
-    Result,
     Said,
+    ToolResult,
     ToolUse,
     entries_of,
 )
@@ -184,7 +184,7 @@ def _step(kind: str, attributes: Mapping[str, str], body: str) -> Iterator[Part]
             "code_interpreter", {"code": found[1] if found else html.unescape(body)}, attributes.get("id")
         )
         if "output" in attributes:
-            yield Result(_output(attributes["output"]), attributes.get("id"), "code_interpreter")
+            yield ToolResult(_output(attributes["output"]), attributes.get("id"), "code_interpreter")
     elif "content" in attributes:  # Versions before 0.6 wrote all calls of an answer into one block.
         calls, results = _value(attributes["content"]), _value(attributes.get("results", "[]"))
         yield from parts_of([{**one, "type": "tool_call"} for one in calls if isinstance(one, dict)])
@@ -195,7 +195,7 @@ def _step(kind: str, attributes: Mapping[str, str], body: str) -> Iterator[Part]
         result = attributes.get("result") or html.unescape(body)
         if result or attributes.get("done") == "true":
             fenced = _FENCE.fullmatch(result)
-            yield Result(_output(fenced[1] if fenced else result), id, name)
+            yield ToolResult(_output(fenced[1] if fenced else result), id, name)
 
 
 def _output(text: str) -> Any:

@@ -176,7 +176,7 @@ def _question(title: str, *, has_answer: bool) -> str | None:
     return _ATTACHED.sub("", plain.removeprefix(prefix)).strip()
 
 
-class _Text(HTMLParser):
+class _MarkdownText(HTMLParser):
     """Reads HTML as text with the marks of Markdown."""
 
     def __init__(self) -> None:
@@ -210,7 +210,7 @@ def text_of_html(source: str) -> str:
         >>> text_of_html("<p>The <b>Danube</b>.</p><ul><li>long</li></ul>")
         'The Danube.\n\n- long'
     """
-    parser = _Text()
+    parser = _MarkdownText()
     parser.feed(source)
     parser.close()
     return re.sub(r"\n{3,}", "\n\n", "".join(parser.text)).strip()

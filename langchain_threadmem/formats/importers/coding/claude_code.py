@@ -16,7 +16,7 @@ from typing import Any
 from langchain_threadmem.formats.importers.blocks import parts_of
 from langchain_threadmem.formats.importers.chats import Bad, Chats, chat_of, kept, seconds, text_or_none
 from langchain_threadmem.formats.importers.json_items import Record
-from langchain_threadmem.formats.importers.said import ASSISTANT, TOOL, USER, Result, Said, entries_of
+from langchain_threadmem.formats.importers.said import ASSISTANT, TOOL, USER, Said, ToolResult, entries_of
 from langchain_threadmem.formats.importers.source import Source
 
 _FIELDS = ("parentUuid", "sessionId")
@@ -61,7 +61,7 @@ def collect(source: Source, values: Sequence[Any]) -> None:
 
 def chats(source: Source) -> Chats:
     """The conversation of a log."""
-    session = _Session(source.name)
+    session = _ClaudeCodeSession(source.name)
     for line in source.objects():
         if isinstance(line, Bad):
             yield line
@@ -90,7 +90,7 @@ def chats(source: Source) -> Chats:
     )
 
 
-class _Session:
+class _ClaudeCodeSession:
     """The lines of a log.
 
     Attributes:
@@ -146,7 +146,7 @@ class _Session:
             contents = [_message(self.lines[uuid]).get("content") for uuid in group]
             parts = [part for content in contents for part in parts_of(content)]
             role = USER if first["type"] == "user" else ASSISTANT
-            if role == USER and parts and all(isinstance(part, Result) for part in parts):
+            if role == USER and parts and all(isinstance(part, ToolResult) for part in parts):
                 role = TOOL
             # Results of one answer are siblings in the log; here they follow each other.
             answer = _answer_above(parent, said)

@@ -61,7 +61,7 @@ def _is_old_line(value: Record) -> bool:
 
 def chats(source: Source) -> Chats:
     """The conversation of a log."""
-    session = _Session(source.name)
+    session = _CodexSession(source.name)
     for line in source.objects():
         if isinstance(line, Bad):
             yield line
@@ -86,7 +86,7 @@ def chats(source: Source) -> Chats:
     )
 
 
-class _Session:
+class _CodexSession:
     """The messages of a log, read line by line.
 
     Attributes:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from langchain_threadmem.formats.importers.json_items import Record
-from langchain_threadmem.formats.importers.program import Conversation, Program, standard_parts
+from langchain_threadmem.formats.importers.program import ChatRecord, Program, standard_parts
 
 
 def _is_continue(value: Any) -> bool:
@@ -21,7 +21,7 @@ def _is_continue(value: Any) -> bool:
     )
 
 
-def _of_continue(value: Record) -> Iterator[Conversation]:
+def _of_continue(value: Record) -> Iterator[ChatRecord]:
     messages: list[Record] = []
     for one in value["history"]:
         message = {**one["message"]}
@@ -39,7 +39,7 @@ def _of_continue(value: Record) -> Iterator[Conversation]:
                 messages.append(
                     {"role": "tool", "toolCallId": id, "content": [text for text in texts if text]}
                 )
-    yield Conversation(value, messages)
+    yield ChatRecord(value, messages)
 
 
 PROGRAM = Program("continue", "a session of Continue", _is_continue, _of_continue, standard_parts)

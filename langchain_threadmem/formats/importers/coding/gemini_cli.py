@@ -18,8 +18,8 @@ from langchain_threadmem.formats.importers.said import (
     USER,
     Part,
     Reasoning,
-    Result,
     Said,
+    ToolResult,
     ToolUse,
     entries_of,
 )
@@ -50,7 +50,7 @@ def _is_message(value: Any) -> bool:
 
 def chats(source: Source) -> Chats:
     """The conversation of a log."""
-    session = _Session()
+    session = _GeminiSession()
     for item in source.objects():
         if isinstance(item, Bad):
             yield item
@@ -76,7 +76,7 @@ def chats(source: Source) -> Chats:
     )
 
 
-class _Session:
+class _GeminiSession:
     """The messages of a log, read line by line.
 
     Attributes:
@@ -144,10 +144,12 @@ def _parts(message: Record) -> Iterator[Part]:
     for call in message.get("toolCalls") or ():
         id, name = text_or_none(call.get("id")), text_or_none(call.get("name")) or "tool"
         yield ToolUse(name, call.get("args"), id)
-        outputs = [part for part in parts_of(call.get("result")) if isinstance(part, Result | str)]
+        outputs = [part for part in parts_of(call.get("result")) if isinstance(part, ToolResult | str)]
         if outputs:
-            output = [part.output if isinstance(part, Result) else part for part in outputs]
-            yield Result(output if len(output) > 1 else output[0], id, name, call.get("status") == "error")
+            output = [part.output if isinstance(part, ToolResult) else part for part in outputs]
+            yield ToolResult(
+                output if len(output) > 1 else output[0], id, name, call.get("status") == "error"
+            )
         elif call.get("resultDisplay") is not None:
-            yield Result(call["resultDisplay"], id, name, call.get("status") == "error")
+            yield ToolResult(call["resultDisplay"], id, name, call.get("status") == "error")
     yield from parts_of(message.get("content"))

@@ -21,8 +21,8 @@ from langchain_threadmem.formats.importers.said import (
     Other,
     Part,
     Reasoning,
-    Result,
     Said,
+    ToolResult,
     ToolUse,
     entries_of,
 )
@@ -59,7 +59,7 @@ def chats(source: Source) -> Chats:
         yield from _older_chats(source, threads)
 
 
-class _Thread(NamedTuple):
+class _LoggedThread(NamedTuple):
     id: str
     name: str | None
     tip: str | None
@@ -67,20 +67,20 @@ class _Thread(NamedTuple):
     time: Any
 
 
-class _Turn(NamedTuple):
+class _LoggedTurn(NamedTuple):
     parent: str | None
     tip: str | None
     model: str | None
     time: Any
 
 
-def _conversations(source: Source) -> list[list[_Thread]]:
+def _conversations(source: Source) -> list[list[_LoggedThread]]:
     """The threads that were forked from each other, by the oldest of them."""
     rows = source.rows(
         "SELECT id, name, tip_message_hash, forked_from, datetime_utc FROM threads ORDER BY datetime_utc, id"
     )
-    threads = {row[0]: _Thread(*row) for row in rows}
-    groups: dict[str, list[_Thread]] = {}
+    threads = {row[0]: _LoggedThread(*row) for row in rows}
+    groups: dict[str, list[_LoggedThread]] = {}
     for thread in threads.values():
         origin, seen = thread, {thread.id}
         while origin.forked_from in threads and origin.forked_from not in seen:
@@ -90,7 +90,7 @@ def _conversations(source: Source) -> list[list[_Thread]]:
     return [sorted(group, key=lambda one: one.id != origin) for origin, group in groups.items()]
 
 
-def _chat_of_tree(source: Source, threads: Sequence[_Thread], position: str) -> Chat:
+def _chat_of_tree(source: Source, threads: Sequence[_LoggedThread], position: str) -> Chat:
     turns = [turn for thread in threads for turn in _turns(source, thread.id)]
     tips = [*(turn.tip for turn in turns), *(thread.tip for thread in threads)]
     rows: dict[str, tuple[str | None, str, str | None]] = {}
@@ -125,7 +125,7 @@ def _chat_of_tree(source: Source, threads: Sequence[_Thread], position: str) -> 
     )
 
 
-def _last_used(threads: Sequence[_Thread], turns: Sequence[_Turn]) -> str | None:
+def _last_used(threads: Sequence[_LoggedThread], turns: Sequence[_LoggedTurn]) -> str | None:
     """The tip that was written last; of two at one time, that of the thread."""
     used = [
         *((str(turn.time), 0, turn.tip) for turn in turns),
@@ -134,7 +134,7 @@ def _last_used(threads: Sequence[_Thread], turns: Sequence[_Turn]) -> str | None
     return max((one for one in used if one[2] is not None), key=lambda one: one[:2], default=("", 0, None))[2]
 
 
-def _turns(source: Source, thread: str) -> list[_Turn]:
+def _turns(source: Source, thread: str) -> list[_LoggedTurn]:
     if "turns" not in source.tables:
         return []
     rows = source.rows(
@@ -142,7 +142,7 @@ def _turns(source: Source, thread: str) -> list[_Turn]:
         "WHERE thread_id = ? ORDER BY id",
         thread,
     )
-    return [_Turn(*row) for row in rows]
+    return [_LoggedTurn(*row) for row in rows]
 
 
 def _chain(
@@ -167,7 +167,7 @@ def _chain(
 
 
 def _written(
-    rows: dict[str, tuple[str | None, str, str | None]], turns: Sequence[_Turn], position: str
+    rows: dict[str, tuple[str | None, str, str | None]], turns: Sequence[_LoggedTurn], position: str
 ) -> dict[str, tuple[float | None, str | None]]:
     """The time and the model of each message: of the first turn between whose ends it is."""
     written: dict[str, tuple[float | None, str | None]] = {}
@@ -197,7 +197,7 @@ def _parts_of(source: Source, hash: str, position: str) -> Iterator[Part]:
             yield ToolUse(str(tool or payload.get("name")), payload.get("arguments"), id)
         elif kind == "tool_result":
             failed = payload.get("exception")
-            yield Result(payload.get("output") or failed, id, text_or_none(tool), failed is not None)
+            yield ToolResult(payload.get("output") or failed, id, text_or_none(tool), failed is not None)
         elif kind == "attachment":
             attachment = payload.get("attachment")
             yield _attachment(source, attachment.get("id") if isinstance(attachment, dict) else None)
@@ -262,7 +262,7 @@ def _older_messages(source: Source, conversation: str, position: str) -> Iterato
         if system:
             yield Said(f"{id}-system", previous, SYSTEM, [system], written)
         results = [
-            Result(output, text_or_none(call), text_or_none(name))
+            ToolResult(output, text_or_none(call), text_or_none(name))
             for name, output, call in _rows_of(source, "tool_results", ("name", "output", "tool_call_id"), id)
         ]
         files = [

@@ -29,8 +29,8 @@ from langchain_threadmem.formats.importers.said import (
     Other,
     Part,
     Reasoning,
-    Result,
     Said,
+    ToolResult,
     ToolUse,
     entries_of,
 )
@@ -240,4 +240,4 @@ def _tool(part: Record) -> Iterator[Part]:
         if isinstance(output, list)
         else output
     )
-    yield Result(texts, id, name, bool(details.get("isError")))
+    yield ToolResult(texts, id, name, bool(details.get("isError")))

@@ -19,8 +19,8 @@ from langchain_threadmem.formats.importers.said import (
     TOOL,
     USER,
     Part,
-    Result,
     Said,
+    ToolResult,
     ToolUse,
     arguments_of,
     entries_of,
@@ -95,4 +95,4 @@ def _parts(sender: str, role: str, value: Any) -> list[Part]:
         if isinstance(call.get("name"), str):
             return [ToolUse(call["name"], call.get("arguments", call.get("parameters")))]
         return [ToolUse("function", call)]
-    return [Result(value)] if role == TOOL else parts_of(value)
+    return [ToolResult(value)] if role == TOOL else parts_of(value)

@@ -25,7 +25,7 @@ from langchain_threadmem.messages.records import as_object, loads
 _MESSAGES = {"id", "session_id", "message_data"}
 _STRUCTURE = {"session_id", "message_id", "branch_id", "sequence_number"}
 _MAIN = "main"
-Row = tuple[int, str, Any]
+SessionRow = tuple[int, str, Any]
 
 
 def is_database(source: Source) -> bool:

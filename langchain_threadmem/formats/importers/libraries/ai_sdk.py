@@ -12,7 +12,7 @@ from langchain_threadmem.formats.importers.blocks import file_of, parts_of
 from langchain_threadmem.formats.importers.chats import text_or_none
 from langchain_threadmem.formats.importers.json_items import Record
 from langchain_threadmem.formats.importers.program import Program, itself, standard_parts
-from langchain_threadmem.formats.importers.said import Other, Part, Result, ToolUse
+from langchain_threadmem.formats.importers.said import Other, Part, ToolResult, ToolUse
 
 
 def _is_ai_message(value: Any) -> bool:
@@ -46,7 +46,7 @@ def _parts_of_ai(message: Record) -> Iterator[Part]:
             failed = part.get("errorText")
             output = part.get("output", part.get("result"))
             if failed is not None or output is not None:
-                yield Result(output if failed is None else failed, id, name, failed is not None)
+                yield ToolResult(output if failed is None else failed, id, name, failed is not None)
         elif kind in ("source-url", "source-document", "source"):
             yield Other(part)
         elif kind == "file":

@@ -11,8 +11,16 @@ from typing import Any
 from langchain_threadmem.formats.importers.blocks import file_of, parts_of
 from langchain_threadmem.formats.importers.chats import text_or_none
 from langchain_threadmem.formats.importers.json_items import Record
-from langchain_threadmem.formats.importers.program import Conversation, Program
-from langchain_threadmem.formats.importers.said import ASSISTANT, TOOL, USER, Part, Reasoning, Result, ToolUse
+from langchain_threadmem.formats.importers.program import ChatRecord, Program
+from langchain_threadmem.formats.importers.said import (
+    ASSISTANT,
+    TOOL,
+    USER,
+    Part,
+    Reasoning,
+    ToolResult,
+    ToolUse,
+)
 
 _EVENTS = ("TextMessage", "MultiModalMessage", "StopMessage", "HandoffMessage", "ToolCallSummaryMessage")
 _TOOL_EVENTS = {"ToolCallRequestEvent": ASSISTANT, "ToolCallExecutionEvent": TOOL, "ThoughtEvent": "thinking"}
@@ -24,22 +32,22 @@ def _is_autogen(value: Any) -> bool:
     )
 
 
-def _of_autogen(value: Record) -> Iterator[Conversation]:
+def _of_autogen(value: Record) -> Iterator[ChatRecord]:
     if "agent_states" not in value:
-        yield Conversation({}, (value["llm_context"] or {}).get("messages") or [])
+        yield ChatRecord({}, (value["llm_context"] or {}).get("messages") or [])
         return
     states = value["agent_states"]
     threads = [_thread_of(state) for state in states.values()]
     thread = max((one for one in threads if one), key=len, default=None)
     if thread is not None:
         messages = [_with_role(one) for one in thread if one.get("type") in (*_EVENTS, *_TOOL_EVENTS)]
-        yield Conversation({}, messages)
+        yield ChatRecord({}, messages)
         return
     for name, state in states.items():
         inner = state.get("agent_state", state)
         context = inner.get("llm_context") if isinstance(inner, dict) else None
         if isinstance(context, dict) and context.get("messages"):
-            yield Conversation({}, context["messages"], str(name))
+            yield ChatRecord({}, context["messages"], str(name))
 
 
 def _thread_of(state: Any) -> list[Record] | None:
@@ -61,7 +69,7 @@ def _parts_of_autogen(message: Record) -> Iterator[Part]:
     for one in content if isinstance(content, list) else [content]:
         if isinstance(one, dict) and "call_id" in one:
             id, name = text_or_none(one["call_id"]), text_or_none(one.get("name"))
-            yield Result(one.get("content"), id, name, bool(one.get("is_error")))
+            yield ToolResult(one.get("content"), id, name, bool(one.get("is_error")))
         elif isinstance(one, dict) and "arguments" in one:
             yield ToolUse(str(one.get("name")), one["arguments"], text_or_none(one.get("id")))
         elif isinstance(one, dict) and "data" in one:

@@ -12,7 +12,7 @@ from langchain_threadmem.formats.importers.blocks import file_of, parts_of
 from langchain_threadmem.formats.importers.chats import text_or_none
 from langchain_threadmem.formats.importers.json_items import Record
 from langchain_threadmem.formats.importers.program import Program, itself
-from langchain_threadmem.formats.importers.said import Part, Reasoning, Result, ToolUse
+from langchain_threadmem.formats.importers.said import Part, Reasoning, ToolResult, ToolUse
 
 
 def _is_haystack(value: Any) -> bool:
@@ -46,7 +46,7 @@ def _parts_of_haystack(message: Record) -> Iterator[Part]:
         elif isinstance(result := one.get("tool_call_result"), dict):
             origin = result.get("origin") or {}
             id, name = text_or_none(origin.get("id")), text_or_none(origin.get("tool_name"))
-            yield Result(result.get("result"), id, name, bool(result.get("error")))
+            yield ToolResult(result.get("result"), id, name, bool(result.get("error")))
         elif isinstance(thought := one.get("reasoning"), dict):
             yield Reasoning(str(thought.get("reasoning_text") or ""))
         elif "image" in one or "file" in one:

@@ -40,7 +40,7 @@ def chats(source: Source) -> Chats:
                 (position, state)
             )
     for name, states in threads.items():
-        thread = _Thread()
+        thread = _CheckpointThread()
         for position, state in sorted(states, key=lambda one: (_time(one[1]), _step(one[1]))):
             try:
                 thread.read(state, position)
@@ -59,7 +59,7 @@ def _step(state: Record) -> int:
     return step if isinstance(step, int) else 0
 
 
-class _Thread:
+class _CheckpointThread:
     """The union of the lists of messages of the checkpoints.
 
     Attributes:

@@ -11,8 +11,8 @@ from typing import Any
 from langchain_threadmem.formats.importers.blocks import parts_of
 from langchain_threadmem.formats.importers.chats import text_or_none
 from langchain_threadmem.formats.importers.json_items import Record
-from langchain_threadmem.formats.importers.program import Conversation, Program
-from langchain_threadmem.formats.importers.said import Part, Result, ToolUse
+from langchain_threadmem.formats.importers.program import ChatRecord, Program
+from langchain_threadmem.formats.importers.said import Part, ToolResult, ToolUse
 
 
 def _is_llamaindex(value: Any) -> bool:
@@ -22,9 +22,9 @@ def _is_llamaindex(value: Any) -> bool:
     return isinstance(store, dict) and all(isinstance(one, list) for one in store.values())
 
 
-def _of_llamaindex(value: Record) -> Iterator[Conversation]:
+def _of_llamaindex(value: Record) -> Iterator[ChatRecord]:
     store = value.get("chat_store", value)["store"]
-    return (Conversation({}, messages, str(key)) for key, messages in store.items())
+    return (ChatRecord({}, messages, str(key)) for key, messages in store.items())
 
 
 def _parts_of_llamaindex(message: Record) -> Iterator[Part]:
@@ -38,7 +38,7 @@ def _parts_of_llamaindex(message: Record) -> Iterator[Part]:
             else []
         )
         output = "\n\n".join(text for text in texts if isinstance(text, str)) or message.get("content")
-        yield Result(output, id, text_or_none(extra.get("name")))
+        yield ToolResult(output, id, text_or_none(extra.get("name")))
         return
     blocks = message.get("blocks")
     if not isinstance(blocks, list):

@@ -31,8 +31,8 @@ from langchain_threadmem.formats.importers.said import (
     File,
     Other,
     Part,
-    Result,
     Said,
+    ToolResult,
     ToolUse,
     entries_of,
 )
@@ -275,18 +275,18 @@ def _parts(item: dict[str, Any]) -> Iterator[Part]:
         arguments = next((item[name] for name in names if item.get(name) is not None), None)
         yield ToolUse(text_or_none(item.get("name")) or str(kind).removesuffix("_call"), arguments, id)
     elif kind in _OUTPUTS:
-        yield Result(item.get("output"), id, text_or_none(item.get("name")))
+        yield ToolResult(item.get("output"), id, text_or_none(item.get("name")))
     elif kind == "reasoning":
         yield from parts_of(item)
     elif kind == "mcp_call":
         yield ToolUse(str(item.get("name")), item.get("arguments"), id)
         if item.get("output") is not None or item.get("error") is not None:
-            yield Result(item.get("output") or item.get("error"), id, None, item.get("error") is not None)
+            yield ToolResult(item.get("output") or item.get("error"), id, None, item.get("error") is not None)
     elif kind == "code_interpreter_call":
         yield ToolUse("code_interpreter", {"code": item.get("code")}, id)
         outputs = [one.get("logs") or one for one in item.get("outputs") or () if isinstance(one, dict)]
         if outputs:
-            yield Result(outputs, id, "code_interpreter")
+            yield ToolResult(outputs, id, "code_interpreter")
     elif kind == "image_generation_call":
         yield File("image", id, {name: value for name, value in item.items() if name != "result"})
     elif kind not in TYPES and isinstance(item.get("content"), str | list):

@@ -12,7 +12,7 @@ from langchain_threadmem.formats.importers.blocks import parts_of, text_in
 from langchain_threadmem.formats.importers.chats import text_or_none
 from langchain_threadmem.formats.importers.json_items import Record
 from langchain_threadmem.formats.importers.program import Program, itself
-from langchain_threadmem.formats.importers.said import Part, Reasoning, Result, ToolUse
+from langchain_threadmem.formats.importers.said import Part, Reasoning, ToolResult, ToolUse
 
 
 def _is_semantic_kernel(value: Any) -> bool:
@@ -44,7 +44,7 @@ def _parts_of_kernel(message: Record) -> Iterator[Part]:
             yield ToolUse(name or "tool", item.get("arguments", item.get("Arguments")), id)
         elif kind in ("function_result", "functionresult"):
             id = text_or_none(item.get("CallId")) or id
-            yield Result(item.get("result", item.get("Result")), id, name)
+            yield ToolResult(item.get("result", item.get("Result")), id, name)
         elif kind in ("reasoning", "streaming_reasoning"):
             yield Reasoning(str(item.get("text") or ""))
         elif text := text_in(item.get("text") or item.get("Text")):
