@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,8 @@ DIFFERENT = {
     "text",  # exporters: transcripts; messages: lines and cuts
 }
 """Names of two files with different subjects."""
+CAPITALISED = r"_*[A-Z]\w*[a-z]"
+VARIABLES = {"TypeVar", "ParamSpec", "NewType"}
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -79,6 +82,42 @@ def test_a_folder_has_one_logger() -> None:
         for module, path in MODULES.items()
     }
     assert {module: names for module, names in named.items() if names not in ([], ["__package__"])} == {}
+
+
+def _types_of(path: Path) -> Iterator[tuple[str, int, str]]:
+    """The names of classes, aliases of types and type variables that a module defines, and their lines.
+
+    The last value is "", or for an import under another name, which defines that name, what is imported.
+    """
+    nodes: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, ast.ClassDef):
+            yield node.name, node.lineno, ""
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            origin = node.module if isinstance(node, ast.ImportFrom) else ""
+            for alias in node.names:
+                if alias.asname not in (None, alias.name):
+                    yield alias.asname or "", node.lineno, f"{origin}.{alias.name}"
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            made = ast.unparse(node.value.func) if isinstance(node.value, ast.Call) else ""
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                if isinstance(target, ast.Name) and (made in VARIABLES or re.match(CAPITALISED, target.id)):
+                    yield target.id, node.lineno, ""
+        elif isinstance(node, ast.Module | ast.If | ast.Try | ast.ExceptHandler):
+            nodes += ast.iter_child_nodes(node)
+
+
+def test_a_class_or_alias_is_defined_in_one_module() -> None:
+    # Readers search by name: `Turn` and `_Turn` are one name.
+    places: dict[str, dict[str, str]] = defaultdict(dict)
+    for module, path in MODULES.items():
+        for name, line, imported in _types_of(path):
+            if imported == "" or re.match(CAPITALISED, name):
+                places[name.lstrip("_")][imported or module] = f"{module}:{line}"
+    assert {"ChatMemory", "Record", "State", "T", "PoolTimeoutError"} <= places.keys()
+    twice = [f"{name}: {', '.join(found.values())}" for name, found in places.items() if len(found) > 1]
+    assert not twice, "\n".join(["rename all but one, or import the one definition:", *sorted(twice)])
 
 
 def test_every_case_and_decision_that_a_test_cites_is_described() -> None:

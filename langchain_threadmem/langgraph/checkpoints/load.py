@@ -29,7 +29,7 @@ from langchain_threadmem.langgraph.checkpoints.queries import (
     unpack_id,
 )
 from langchain_threadmem.langgraph.checkpoints.save import Archive, blobs_of
-from langchain_threadmem.langgraph.checkpoints.spans import SegmentCache, SpanReader, Version
+from langchain_threadmem.langgraph.checkpoints.spans import SegmentCache, SpanReader, TreeVersion
 from langchain_threadmem.langgraph.checkpoints.values import KIND, StoredValue, put_together, unpack
 from langchain_threadmem.messages.codec import Parsed
 from langchain_threadmem.messages.parts import TypedBytes
@@ -247,7 +247,7 @@ class _CheckpointRows:
         for write in writes:
             self._unpack(write.kind, write.data)
 
-    def load(self, conn: Conn, read: tuple[int, Version] | None = None) -> None:
+    def load(self, conn: Conn, read: tuple[int, TreeVersion] | None = None) -> None:
         """Read the messages of the values and writes; `read` is a tree whose version was read."""
         spans = [span for stored_value in self.stored_values.values() for span in stored_value.spans()]
         self.reader.load(conn, spans, self.archive.runtime.get(SegmentCache).segments, read)

@@ -21,7 +21,7 @@ from langchain_threadmem.storage.statements import BoundStatement, Conn, Stateme
 from langchain_threadmem.tree import nodes
 from langchain_threadmem.tree.nodes import MessageRow
 
-Version = tuple[int, int]
+TreeVersion = tuple[int, int]
 """Epoch and version of a tree."""
 CACHED_SEGMENTS = 32
 MOST_CACHED = 10_000
@@ -38,7 +38,7 @@ class CachedSegment(NamedTuple):
     """
 
     tree: int
-    version: Version
+    version: TreeVersion
     rows: list[MessageRow]
 
 
@@ -49,7 +49,7 @@ class SegmentCache(SharedComponent):
         super().__init__(resources)
         self.segments = LruCache[int, CachedSegment](CACHED_SEGMENTS)
 
-    def add(self, tree: int, version: Version, rows: Iterable[MessageRow]) -> None:
+    def add(self, tree: int, version: TreeVersion, rows: Iterable[MessageRow]) -> None:
         """Cache messages that were written, at the end of cached segments and at the beginning of new ones.
 
         Args:
@@ -97,7 +97,7 @@ class SpanReader:
         conn: Conn,
         spans: Sequence[Span],
         cache: LruCache[int, CachedSegment],
-        read: tuple[int, Version] | None = None,
+        read: tuple[int, TreeVersion] | None = None,
     ) -> None:
         """Read the messages of spans; of a cached segment only the new rows are read.
 
