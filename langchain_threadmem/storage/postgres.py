@@ -375,23 +375,27 @@ class PipelinedConn(Conn):
     def if_any(
         self, condition: BoundStatement, insertion: Statement, rows: Sequence[Sequence[Any]]
     ) -> list[tuple[Any, ...]]:
-        """Insert rows if a query returns a row, which is locked, in one statement."""
+        """Insert rows if a query returns a row, which is locked; the first rows in the same statement."""
         if not rows:
             return self.all(condition[0], *condition[1])
         self._flush()
         (sql, order), given = condition[0].form(self.dialect), condition[1]
         values = [*(given if order is None else order(given))]
         into, order_row = insertion.form(self.dialect)
-        for row in rows:
+        first, rest = rows[:MOST_TOGETHER], rows[MOST_TOGETHER:]
+        for row in first:
             values += row if order_row is None else order_row(row)
-        before, listed, after = with_rows(into, len(rows))
+        before, listed, after = with_rows(into, len(first))
         self._send(
             f"WITH found AS ({sql} FOR UPDATE), inserted AS "
             f"({before} SELECT new.* FROM found CROSS JOIN ({listed}) AS new{after}) SELECT * FROM found",
             values,
             self._cursor,
         )
-        return self._cursor.fetchall()  # type: ignore[no-any-return]
+        found: list[tuple[Any, ...]] = self._cursor.fetchall()
+        if found and rest:
+            self.many(insertion, rest)
+        return found
 
     def _send(self, sql: str, values: Sequence[Any], cursor: Cursor) -> None:
         try:

@@ -125,6 +125,9 @@ def test_rows_are_inserted_only_if_the_query_returns_a_row(write: Run, read: Run
     assert read(lambda conn: conn.all(_MESSAGES, other)) == []
     assert write(lambda conn: conn.if_any((_MESSAGES, (owner,)), _MEMORY, rows)) == [("one",)]
     assert read(lambda conn: conn.all(_MESSAGES, other)) == [("two",), ("three",)]
+    many = [(other, f"4 {n:05}", "more", 0.0) for n in range(250)]
+    assert write(lambda conn: conn.if_any((_MESSAGES, (owner,)), _MEMORY, many)) == [("one",)]
+    assert len(read(lambda conn: conn.all(_MESSAGES, other))) == 252
 
 
 def test_what_a_transaction_returns_is_returned(write: Run, read: Run, owner: str) -> None:
