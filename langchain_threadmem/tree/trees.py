@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import BigInteger, bindparam, case, cast, func, literal_column, select, tuple_, update
 from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.sql import ColumnElement
 
 from langchain_threadmem.errors import EncryptionError, SessionNotFoundError
 from langchain_threadmem.storage import encryption_keys, node_keys
@@ -49,6 +50,8 @@ NO_TREE = 0
 """The id of the tree of a conversation that does not exist; its head is that of an empty tree."""
 TreeEpoch = tuple[int, int]
 """A tree and its epoch: in a later epoch, a number may name another node."""
+TreeVersion = tuple[int, int]
+"""Epoch and version of a tree: in a later version, nodes may have other states or other texts."""
 BEFORE_ALL: TreeEpoch = NO_TREE, 0
 """The epoch of a conversation that does not exist, in which no node has a number."""
 _NO_HEAD = Head(next_seq=1, tip=None, system=None, version=0, epoch=0, pinned=False, sealed=False, used=None)
@@ -78,14 +81,24 @@ _CREATE = Statement(
     .returning(tree.c.id),
     *("owner", "conversation", "scope", "created", "sealed", "used"),
 )
+
+
+def is_at_version(epoch: str, version: str) -> tuple[ColumnElement[bool], ...]:
+    """The conditions that a tree has the epoch and the version of two parameters; nulls stand for any."""
+    return tuple(
+        column == func.coalesce(bindparam(name, type_=BigInteger()), column)
+        for column, name in ((tree.c.epoch, epoch), (tree.c.version, version))
+    )
+
+
 _UNCHANGED = Statement(
     select(tree.c.id).where(
         *_NAMED,
         tree.c.id == bindparam("tree"),
         tree.c.sealed == bindparam("sealed"),
-        tree.c.epoch == func.coalesce(bindparam("epoch", type_=BigInteger()), tree.c.epoch),
+        *is_at_version("epoch", "version"),
     ),
-    *("owner", "conversation", "scope", "tree", "sealed", "epoch"),
+    *("owner", "conversation", "scope", "tree", "sealed", "epoch", "version"),
 )
 _CONTENTS = _NODES, *_CHECKPOINTS = tuple(
     Statement(select(table.c.tree).where(table.c.tree == bindparam("tree")).limit(1), "tree")
@@ -184,7 +197,7 @@ def tree_query(owner: str, conversation: str) -> BoundStatement:
 
 
 def unchanged_query(
-    conn: Conn, owner: str, conversation: str, tree_id: int, epoch: int | None = None
+    conn: Conn, owner: str, conversation: str, tree_id: int, version: TreeVersion | None = None
 ) -> BoundStatement:
     """The query that returns a row if a tree is still that of a conversation, with the same encryption.
 
@@ -193,9 +206,10 @@ def unchanged_query(
         owner: The owner of the conversation.
         conversation: Name of the conversation.
         tree_id: The tree.
-        epoch: The epoch that it must have; `None` for any.
+        version: The version that it must have; `None` for any.
     """
-    return _UNCHANGED, (owner, conversation, "", tree_id, conn.seal is not None, epoch)
+    epoch_and_version = (None, None) if version is None else version
+    return _UNCHANGED, (owner, conversation, "", tree_id, conn.seal is not None, *epoch_and_version)
 
 
 def id_of_tree(conn: Conn, rows: Sequence[tuple[Any, ...]]) -> int | None:

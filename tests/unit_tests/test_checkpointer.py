@@ -951,6 +951,25 @@ def test_a_write_refers_to_no_message_of_a_conversation_that_another_process_has
     assert saver.saver.system.verify().problems == ()
 
 
+def test_a_write_refers_to_no_message_that_another_process_has_purged(saver: Both, url: str) -> None:
+    at = saver.save(messages=[human("h1"), ai("a1")])
+    with MemorySystem(url, owner=saver.saver.system.owner, embeddings=False) as other:
+        other.conversation("t").forget("a1")
+    saver.put_writes(config_of("t", at), [("messages", [ai("a1")])], "task")
+    found = saver.get_tuple(config_of("t", at))
+    assert found is not None
+    assert found.pending_writes == [("task", "messages", [ai("a1")])]
+
+
+def test_thousands_of_writes_of_a_task_come_back(saver: Both) -> None:
+    at = saver.save(n=1)
+    writes = [("n", n) for n in range(7500)]
+    saver.put_writes(config_of("t", at), writes, "task")
+    found = saver.get_tuple(config_of("t", at))
+    assert found is not None
+    assert found.pending_writes == [("task", *write) for write in writes]
+
+
 def test_a_write_that_follows_the_checkpoint_with_its_message_refers_to_it(
     saver: Both, system: MemorySystem
 ) -> None:

@@ -29,7 +29,7 @@ from langchain_threadmem.langgraph.checkpoints.queries import (
     unpack_id,
 )
 from langchain_threadmem.langgraph.checkpoints.save import Archive, blobs_of
-from langchain_threadmem.langgraph.checkpoints.spans import SegmentCache, SpanReader, TreeVersion
+from langchain_threadmem.langgraph.checkpoints.spans import SegmentCache, SpanReader
 from langchain_threadmem.langgraph.checkpoints.values import KIND, StoredValue, put_together, unpack
 from langchain_threadmem.messages.codec import Parsed
 from langchain_threadmem.messages.parts import TypedBytes
@@ -37,6 +37,7 @@ from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import trees
 from langchain_threadmem.tree.nodes import EVERYTHING
 from langchain_threadmem.tree.rows import DecodedMessages
+from langchain_threadmem.tree.trees import TreeVersion
 
 log = logging.getLogger(__package__)
 

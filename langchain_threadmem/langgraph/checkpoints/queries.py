@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import BigInteger, and_, bindparam, delete, func, literal_column, select, update
+from sqlalchemy import and_, bindparam, delete, func, literal_column, select, update
 
 from langchain_threadmem.errors import PersistenceError
 from langchain_threadmem.storage import encryption_keys
@@ -22,6 +22,7 @@ from langchain_threadmem.storage.schema import blob, checkpoint, tree, write
 from langchain_threadmem.storage.statements import BoundStatement, Conn, Statement, insert_of, within
 from langchain_threadmem.tree import trees
 from langchain_threadmem.tree.nodes import EVERYTHING
+from langchain_threadmem.tree.trees import TreeVersion
 
 _AFTER_ALL = b"\xff" * 17
 """Higher than the stored form of every id; see `pack_id`."""
@@ -262,14 +263,14 @@ _PATCH_WRITE = Statement(
         select(tree.c.id)
         .where(
             tree.c.id == bindparam("at_tree"),
-            tree.c.epoch == func.coalesce(bindparam("epoch", type_=BigInteger()), tree.c.epoch),
+            *trees.is_at_version("epoch", "version"),
         )
         .exists(),
     )
     .values(data=bindparam("new")),
     "new",
     *(f"at_{name}" for name in _KEY_OF_WRITE),
-    *("old", "epoch"),
+    *("old", "epoch", "version"),
 )
 _DELETE_WRITES = Statement(delete(write).where(*_OF_CHECKPOINT), "tree", "ns", "checkpoint")
 
@@ -289,7 +290,7 @@ class WholeCheckpoint(NamedTuple):
         writes: Its pending writes, in LangGraph's order.
     """
 
-    version: tuple[int, int]
+    version: TreeVersion
     row: CheckpointRow
     blobs: list[tuple[Any, ...]]
     writes: list[WriteRow]
@@ -526,9 +527,9 @@ def writes_of_tree(conn: Conn, tree_id: int) -> list[WriteRow]:
     return [_write(row) for row in conn.all(_WRITES_OF_TREE, tree_id)]
 
 
-def patch_write(conn: Conn, row: WriteRow, new: bytes, epoch: int | None = None) -> None:
-    """Replace the bytes of a pending write if they equal `row.data`, and its tree is in an epoch."""
-    conn.later(_PATCH_WRITE, [(new, *row[:5], row.data, epoch)])
+def patch_write(conn: Conn, row: WriteRow, new: bytes, version: TreeVersion | None = None) -> None:
+    """Replace the bytes of a pending write if they equal `row.data`, and its tree has a version."""
+    conn.later(_PATCH_WRITE, [(new, *row[:5], row.data, *((None, None) if version is None else version))])
 
 
 def _checkpoint(row: tuple[object, ...]) -> CheckpointRow:

@@ -59,6 +59,7 @@ from langchain_threadmem.tree.lists.encoded import EncodedMessage
 from langchain_threadmem.tree.lists.list_cache import CachedList, ListCache, PreparedList
 from langchain_threadmem.tree.lists.stored_lists import Location
 from langchain_threadmem.tree.nodes import MessageRow
+from langchain_threadmem.tree.trees import TreeVersion
 
 FIELDS = ("v", "ts", "channel_versions", "versions_seen", "updated_channels")
 """Fields that are stored without their names if the checkpoint has all these fields."""
@@ -303,7 +304,9 @@ def put(
             cached[channel] = new.cached(tree_id, head, stored_list)
             removed += stored_list.removed
             added[channel] = stored_list.added
-            finder.add_placed(scopes[channel], new.rest, stored_list.locations, (tree_id, head.epoch))
+            finder.add_placed(
+                scopes[channel], new.rest, stored_list.locations, tree_id, (head.epoch, head.version)
+            )
         bound_values = {channel: bind(value, ns, channel, finder) for channel, value in stored_values}
         stored: dict[str, TypedBytes] = {}
         for channel, value in outgoing.items():
@@ -435,7 +438,7 @@ def put_writes(
         finder = _Finder(conn, owner, conversation, known, tree)
         if tree is not None and not any(True for _ in finder.queries(stored_values, ns, cached_trees)):
             rows, waiting = rows_of(conn, tree, finder)
-            condition = trees.unchanged_query(conn, owner, conversation, tree, finder.epoch)
+            condition = trees.unchanged_query(conn, owner, conversation, tree, finder.version)
             if checkpoint_queries.put_writes_if(conn, condition, rows):
                 return cached_trees, waiting
         finder = _Finder(conn, owner, conversation)
@@ -473,7 +476,7 @@ def _rewrite_unbound(archive: Archive, conversation: str, due: Sequence[UnboundV
     def write(conn: Conn) -> list[UnboundValue | None]:
         finder = _Finder(conn, owner, conversation, known, tree)
         if all(isinstance(value.row, WriteRow) and finder.knows(value) for value in due):
-            return [value.rewrite(conn, finder, finder.epoch) for value in due]
+            return [value.rewrite(conn, finder, finder.version) for value in due]
         tree_ids, _ = trees.find_or_create_all(conn, owner, conversation, [""], now, {}, lambda tree_ids: ())
         finder = _Finder(conn, owner, conversation, thorough=True)
         finder.use_rows(tree_ids)
@@ -539,17 +542,17 @@ class _Finder:
         self._tree_ids: Mapping[str, int] = {}
         self._requested: list[tuple[str, list[EncodedMessage]]] = []
         self._rows: list[Sequence[tuple[Any, ...]]] = []
-        self.epoch: int | None = None
-        """The epoch of the known places."""
+        self.version: TreeVersion | None = None
+        """The version of the tree in which the known places were read."""
         self.placed: dict[tuple[str, str], KnownPlace] = {}
         """The places of messages by scope and id."""
         if known and tree is not None:
             self._know(known, tree)
 
     def _know(self, known: Mapping[tuple[str, str], KnownPlace], tree: int) -> None:
-        self.epoch = max((place.epoch[1] for place in known.values() if place.epoch[0] == tree), default=None)
-        epoch = tree, self.epoch
-        self.placed = {key: place for key, place in known.items() if key[0] == "" and place.epoch == epoch}
+        of_tree = {key: place for key, place in known.items() if key[0] == "" and place.tree == tree}
+        self.version = max((place.version for place in of_tree.values()), default=None)
+        self.placed = {key: place for key, place in of_tree.items() if place.version == self.version}
 
     def queries(
         self, stored_values: Sequence[tuple[str, StoredValue]], ns: str, tree_ids: Mapping[str, int]
@@ -575,12 +578,13 @@ class _Finder:
         scope: str,
         messages: Sequence[EncodedMessage],
         locations: Sequence[Location],
-        epoch: trees.TreeEpoch,
+        tree: int,
+        version: TreeVersion,
     ) -> None:
         """Use the places of messages that this transaction wrote."""
         # After the locations of the messages, `locations` may contain the locations of a shared end.
         for message, location in zip(messages, locations, strict=False):
-            self.placed[scope, message.id] = KnownPlace(epoch, hash(message.body), location)
+            self.placed[scope, message.id] = KnownPlace(tree, version, hash(message.body), location)
 
     def knows(self, value: UnboundValue) -> bool:
         """Whether the places of all messages of a value are known."""

@@ -20,9 +20,8 @@ from langchain_threadmem.storage.schema import POSITION_BITS, State, node, segme
 from langchain_threadmem.storage.statements import BoundStatement, Conn, Statement
 from langchain_threadmem.tree import nodes
 from langchain_threadmem.tree.nodes import MessageRow
+from langchain_threadmem.tree.trees import TreeVersion
 
-TreeVersion = tuple[int, int]
-"""Epoch and version of a tree."""
 CACHED_SEGMENTS = 32
 MOST_CACHED = 10_000
 """The maximum number of rows of a cached segment."""

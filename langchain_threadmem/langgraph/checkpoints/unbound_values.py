@@ -22,7 +22,7 @@ from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree.lists.encoded import EncodedMessage
 from langchain_threadmem.tree.lists.list_cache import CACHED_CONVERSATIONS
 from langchain_threadmem.tree.lists.stored_lists import Location
-from langchain_threadmem.tree.trees import TreeEpoch
+from langchain_threadmem.tree.trees import TreeVersion
 
 MOST_UNBOUND = 256
 MOST_SCOPES = 64
@@ -36,12 +36,14 @@ class KnownPlace(NamedTuple):
     """The place of a message that this process has stored.
 
     Attributes:
-        epoch: The tree and its epoch.
+        tree: The tree.
+        version: The version of the tree; in a later version, the message may have been removed.
         body: The hash of the body.
         location: The place.
     """
 
-    epoch: TreeEpoch
+    tree: int
+    version: TreeVersion
     body: int
     location: Location
 
@@ -65,19 +67,21 @@ class UnboundValue(NamedTuple):
     data: bytes
     retries: int = 4
 
-    def rewrite(self, conn: Conn, find: FindPlaces, epoch: int | None = None) -> UnboundValue | None:
+    def rewrite(
+        self, conn: Conn, find: FindPlaces, version: TreeVersion | None = None
+    ) -> UnboundValue | None:
         """Store the value again if its messages have ids or places; `None` if no more attempts are needed.
 
         Args:
             conn: A write transaction.
             find: Finds the places of messages.
-            epoch: The epoch of the tree in which a pending write may be stored again; `None` for any.
+            version: The version of the tree in which a pending write may be stored again; `None` for any.
         """
         stored_value, data = bind(self.with_ids(), self.ns, self.channel, find), self.data
         if stored_value != self.stored_value:
             data = packed(conn, stored_value)
             if isinstance(self.row, WriteRow):
-                checkpoint_queries.patch_write(conn, self.row._replace(data=self.data), data, epoch)
+                checkpoint_queries.patch_write(conn, self.row._replace(data=self.data), data, version)
             else:
                 checkpoint_queries.patch_blob(conn, *self.row, self.data, data)
         if self.retries == 0 or not stored_value.inline():
