@@ -984,6 +984,23 @@ def test_a_write_that_follows_the_checkpoint_with_its_message_refers_to_it(
     assert b"a1" not in bytes(data)
 
 
+def test_a_write_is_bound_though_another_process_has_changed_the_tree(
+    saver: Both, url: str, system: MemorySystem
+) -> None:
+    said = [human("h1"), ai("a1"), human("h2"), ai("a2")]
+    at = saver.save(messages=said)
+    with MemorySystem(url, owner=saver.saver.system.owner, embeddings=False) as other:
+        other.conversation("t").forget("a1")
+    saver.put_writes(config_of("t", at), [("messages", [ai("a2")])], "task")
+    found = saver.get_tuple(config_of("t", at))
+    assert found is not None
+    assert found.pending_writes == [("task", "messages", [ai("a2")])]
+    of_owner = select(schema.write.c.data).join(schema.tree, schema.tree.c.id == schema.write.c.tree)
+    stored = Statement(of_owner.where(schema.tree.c.owner == bindparam("owner")), "owner")
+    [(data,)] = system.runtime.database.read(lambda conn: conn.all(stored, system.owner))
+    assert b"a2" not in bytes(data)
+
+
 def test_a_message_that_was_read_before_is_new_each_time(saver: Both) -> None:
     saver.save(messages=[AIMessage("answer", id="a", response_metadata={"cost": [1]})])
     spoilt = saver.values()["messages"][0]

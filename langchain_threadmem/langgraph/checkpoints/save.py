@@ -430,17 +430,20 @@ def put_writes(
             rows.append(row)
         return rows, waiting
 
-    def write(conn: Conn) -> tuple[Mapping[str, int], list[UnboundValue]]:
+    def write(conn: Conn) -> tuple[Mapping[str, int], list[UnboundValue], bool]:
+        """The trees, the values with messages that have no place, and whether the tree has changed."""
+
         def queries(tree_ids: Mapping[str, int]) -> Iterator[BoundStatement]:
             return finder.queries(stored_values, ns, tree_ids)
 
-        tree = cached_trees.get("")
+        tree, has_changed = cached_trees.get(""), False
         finder = _Finder(conn, owner, conversation, known, tree)
         if tree is not None and not any(True for _ in finder.queries(stored_values, ns, cached_trees)):
             rows, waiting = rows_of(conn, tree, finder)
             condition = trees.unchanged_query(conn, owner, conversation, tree, finder.version)
             if checkpoint_queries.put_writes_if(conn, condition, rows):
-                return cached_trees, waiting
+                return cached_trees, waiting, False
+            has_changed = finder.version is not None
         finder = _Finder(conn, owner, conversation)
         tree_ids, answers = trees.find_or_create_all(
             conn, owner, conversation, [""], now, cached_trees, queries
@@ -448,9 +451,9 @@ def put_writes(
         finder.use_rows(tree_ids, answers)
         rows, waiting = rows_of(conn, tree_ids[""], finder)
         checkpoint_queries.put_writes(conn, rows)
-        return tree_ids, waiting
+        return tree_ids, waiting, has_changed
 
-    tree_ids, waiting = yield from Sql(write, write=True)
+    tree_ids, waiting, has_changed = yield from Sql(write, write=True)
     for channel, value in () if ns else writes:
         if channel == CONVERSATION_CHANNEL and (ids := removed_by(value)):
             archive.unbound.add_deleted(conversation, checkpoint_id, ids)
@@ -462,16 +465,26 @@ def put_writes(
         archive,
         conversation,
         waiting_for(archive.unbound.still_unbound(conversation, waiting), placed_ids) if waiting else (),
+        searches=has_changed,
     )
 
 
-def _rewrite_unbound(archive: Archive, conversation: str, due: Sequence[UnboundValue]) -> Flow[None]:
-    """Bind values whose messages were placed after the values were stored."""
+def _rewrite_unbound(
+    archive: Archive, conversation: str, due: Sequence[UnboundValue], *, searches: bool = False
+) -> Flow[None]:
+    """Bind values whose messages were placed after the values were stored.
+
+    Args:
+        archive: The checkpoints.
+        conversation: Name of the conversation.
+        due: The values.
+        searches: Whether the messages are searched for, since the known places may be out of date.
+    """
     if not due:
         return
     now, owner = time.time(), archive.runtime.owner
     tree = archive.unbound.trees(conversation).get("")
-    known = archive.unbound.placed(conversation)
+    known = {} if searches else archive.unbound.placed(conversation)
 
     def write(conn: Conn) -> list[UnboundValue | None]:
         finder = _Finder(conn, owner, conversation, known, tree)
