@@ -1001,6 +1001,14 @@ def test_a_write_is_bound_though_another_process_has_changed_the_tree(
     assert b"a2" not in bytes(data)
 
 
+def test_a_message_whose_parent_was_purged_is_redacted_where_it_is(saver: Both, system: MemorySystem) -> None:
+    at = saver.save(messages=[human("h1"), human("h2")])
+    system.conversation("t").forget("h1")
+    saver.save(parent=at, version=2, messages=[human("h2", "redacted")])
+    assert saver.tree() == [(3, None, "h2", "live")]
+    assert system.verify().problems == ()
+
+
 def test_a_message_that_was_read_before_is_new_each_time(saver: Both) -> None:
     saver.save(messages=[AIMessage("answer", id="a", response_metadata={"cost": [1]})])
     spoilt = saver.values()["messages"][0]

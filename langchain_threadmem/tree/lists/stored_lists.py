@@ -448,7 +448,7 @@ class _ListWriter:
             row = self._conn.one(_STATE, key)
             assert row is not None, f"node {key} is missing"
             _, _, state, seq, _ = row
-            is_hidden = state == State.REMOVED
+            is_hidden = state in nodes.HIDDEN
             self._seqs[key] = nodes.remaining(self._conn, self._tree, seq) if is_hidden else seq
         return self._seqs[key]
 
