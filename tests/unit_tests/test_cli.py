@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import weakref
+import zipfile
 from contextlib import closing
 from dataclasses import asdict
 from itertools import pairwise
@@ -25,7 +26,6 @@ from langchain_threadmem.apps.cli.demo import turns_of
 from langchain_threadmem.apps.cli.main import main
 from langchain_threadmem.errors import PersistenceError
 from langchain_threadmem.formats.exporters.json import parse_conversation
-from langchain_threadmem.storage.migrations import MIGRATIONS
 
 ROOT = Path(__file__).parents[2]
 CHAT = [
@@ -440,13 +440,14 @@ def test_looking_at_a_memory_does_not_change_its_file(database: str, command: li
 
 
 def test_a_command_that_writes_migrates_an_older_database_and_others_name_it(
-    database: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with closing(sqlite3.connect(database)) as connection, connection:
-        connection.execute("DELETE FROM threadmem_migration WHERE number > ?", (MIGRATIONS[0].number,))
-    assert "run `threadmem reindex`" in refusal(capsys, "list", database)
-    assert main(["reindex", database]) == 0
-    assert main(["list", database]) == 0
+    oldest = min(path for path in (Path(__file__).parents[1] / "data" / "schemas").iterdir() if path.is_dir())
+    with zipfile.ZipFile(oldest / "sqlite.zip") as archive:
+        database = archive.extract("memory.db", tmp_path)
+    assert "run `threadmem reindex`" in refusal(capsys, "list", database, "--owner", "ada")
+    assert main(["reindex", database, "--owner", "ada"]) == 0
+    assert main(["list", database, "--owner", "ada"]) == 0
 
 
 @pytest.mark.postgres
