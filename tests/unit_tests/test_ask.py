@@ -61,6 +61,14 @@ class FailingChat(ChatWithTools):
         return result
 
 
+class UnusableChat(Chat):
+    """A model that answers questions about threads in prose."""
+
+    def _generate(self, messages: Any, *arguments: Any, **options: Any) -> ChatResult:
+        super()._generate(messages, *arguments, **options)
+        return ChatResult(generations=[ChatGeneration(message=AIMessage("With care."))])
+
+
 def chat_of(system: MemorySystem, model: Chat, **options: Any) -> Any:
     return create_threaded_chat(model, system, conversation_id="talk", recall=0, **options)
 
@@ -149,6 +157,14 @@ def test_the_answer_about_the_thread_is_not_streamed(system: MemorySystem, made:
     ]
     assert len(model.asked) == 1
     assert set(streamed) == {"With care."}
+
+
+def test_an_unusable_answer_is_asked_for_once_more(system: MemorySystem, tell: Any) -> None:
+    model = UnusableChat()
+    graph = chat_of(system, model, ask=0.9)
+    tell(graph, BREAD)
+    assert tell(graph, CSV)["messages"][-1].text == "With care."
+    assert len(model.asked) == 2
 
 
 def test_a_semantic_selector_with_its_own_embeddings_is_completed(system: MemorySystem, tell: Any) -> None:
