@@ -191,9 +191,9 @@ class Work:
         name = self.random.choice(own)
         self._ours.remove(name)
         self.report("begin", "erase", name, "")
+        self._life += "e"  # The names of this process are new from here on, also if the erasing is cut off.
         self.system.erase(conversation=name)
         self.report("done", "erase", name, "")
-        self._life += "e"  # The names of this process are new from here on.
 
     def put(self) -> None:
         turn = self._turn()
