@@ -136,7 +136,8 @@ _TREE_OF = Statement(select(node.c.tree).where(node.c.key == bindparam("key", ty
 
 def problems(conn: Conn) -> list[str]:
     """Faults of an SQLite file; PostgreSQL checks its own files."""
-    return [f"the database file: {row[0]}" for row in conn.all(_CHECK) if row[0] != "ok"]
+    faults = [str(row[0]) for row in conn.all(_CHECK) if row[0] != "ok"]
+    return [f"the database file: {fault}" for fault in (*faults, *checksums.wrong_types(conn))]
 
 
 def damaged(conn: Conn, owner: str, only_tree: int | None = None) -> list[str]:

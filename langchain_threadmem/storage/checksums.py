@@ -32,6 +32,7 @@ from sqlalchemy import (
     literal_column,
     select,
 )
+from sqlalchemy.dialects import sqlite as sqlite_dialect
 
 from langchain_threadmem.storage import schema
 from langchain_threadmem.storage.statements import Conn, Statement
@@ -90,6 +91,13 @@ def tables() -> list[Table]:
     return [table for table in schema.metadata.sorted_tables if table is not schema.migration]
 
 
+_TYPES = Statement.of(
+    sqlite="SELECT m.name, c.name, c.type FROM sqlite_master AS m JOIN pragma_table_info(m.name) AS c "
+    "WHERE m.type = 'table'",
+    postgresql="",
+)
+
+
 @cache
 def with_checksums() -> MetaData:
     """The tables with the additional column."""
@@ -111,6 +119,27 @@ def create_triggers(connection: sqlite3.Connection) -> None:
     for table in tables():
         for trigger in _triggers(table):
             connection.execute(trigger)
+
+
+def wrong_types(conn: Conn) -> list[str]:
+    """The columns of an SQLite file whose type is not that of the schema, one sentence each.
+
+    No checksum contains the text of the schema. SQLite accepts any word as a type, and reads the numbers of
+    such a column as other numbers.
+    """
+    if conn.dialect != "sqlite":
+        return []
+    stored = {(table, column): type_ for table, column, type_ in conn.all(_TYPES)}
+    declared = {
+        (table.name, column.name): column.type.compile(sqlite_dialect.dialect())
+        for table in tables()
+        for column in table.c
+    }
+    return [
+        f"the column {column!r} of {table!r} has the type {stored.get((table, column))!r}, not {type_!r}"
+        for (table, column), type_ in declared.items()
+        if stored.get((table, column)) != type_
+    ]
 
 
 def damaged_keys(

@@ -374,6 +374,8 @@ class SqliteDatabase(Threaded, forking.Forkable):
 
 
 def _first_damage(conn: Conn, name: str) -> str | None:
+    for fault in checksums.wrong_types(conn):
+        return f"{name}: {fault}"
     for table in checksums.tables():
         for key in checksums.damaged_keys(conn, table):
             return f"{name}: the row {key!r} of {table.name!r} differs from the written row"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -371,3 +372,20 @@ def test_sound_conversations_are_verified_together(
     problems = system.verify().problems
     assert [problem for problem in problems if "'c11'" in problem]
     assert not [problem for problem in problems if "'c12'" in problem]
+
+
+def test_a_damaged_type_of_a_column_is_found(tmp_path: Path) -> None:
+    """SQLite reads a table whose type of a column is no known word, and stores its numbers as integers."""
+    path = tmp_path / "memory.db"
+    with MemorySystem(path, embeddings=False) as system:
+        system.conversation("c").append("a heron", "grey")
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA journal_mode=DELETE")
+    data = path.read_bytes()
+    at = data.index(b"going_back FLOAT") + len(b"going_back ")
+    path.write_bytes(data[:at] + b"VLOAT" + data[at + 5 :])
+    with MemorySystem(path, embeddings=False) as system:
+        assert [message.content for message in system.conversation("c").messages] == ["a heron", "grey"]
+        [problem] = system.verify().problems
+        assert "'threadmem_selector_bias'" in problem
+        assert "VLOAT" in problem
