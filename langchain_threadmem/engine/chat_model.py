@@ -73,19 +73,21 @@ def chat_model(model: Model) -> BaseChatModel:
 
 def has_schemas(model: Model) -> bool:
     """Whether a model can be held to a schema by its tools or a JSON mode; a name is that of such a model."""
-    if isinstance(model, str):
-        return True
-    try:
-        model.with_structured_output(_Probe, include_raw=True)
-    except (NotImplementedError, AttributeError):  # A model without tools, or another runnable.
-        return False
-    return True
+    return isinstance(model, str) or _structured(model, _Probe) is not None
 
 
 class _Probe(BaseModel):
     """A schema to ask a model whether it takes schemas."""
 
     answer: str
+
+
+def _structured(chat: Any, schema: type[BaseModel]) -> Any:
+    """A model that is held to a schema; `None` if it has neither tools nor a JSON mode."""
+    try:
+        return chat.with_structured_output(schema, include_raw=True)
+    except (NotImplementedError, AttributeError):  # Another runnable, such as `model.with_retry()`, lacks it.
+        return None
 
 
 def ask(
@@ -114,9 +116,7 @@ def ask(
     """
     chat: Any = chat_model(model)
     prompt = list(messages)
-    try:
-        structured = chat.with_structured_output(schema, include_raw=True)
-    except NotImplementedError:  # LangChain's error for a model with neither tools nor a JSON mode.
+    if (structured := _structured(chat, schema)) is None:
         structured = chat
         prompt.append(HumanMessage(_INSTRUCTION + json.dumps(schema.model_json_schema())))
     config = run_config(run_name, conversation)

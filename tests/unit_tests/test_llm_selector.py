@@ -479,3 +479,12 @@ def test_a_candidate_is_shown_with_its_tool_calls() -> None:
         AIMessage("Shall I take it?"),
     )
     assert "user: Find a slot for him | tools: Milo Thursday 16:20 | assistant: Shall" in prompt_for(memory)
+
+
+def test_a_model_with_retries_is_asked_in_its_prompt() -> None:
+    answer = '{"selected_node_id": null, "reasoning": "another topic", "title": "Wine"}'
+    model: Any = FakeListChatModel(responses=[answer]).with_retry()
+    memory = ChatMemory(node_selector=LLMNodeSelector(model, on_selection_failure="raise"), embeddings=False)
+    memory.append("Python?", "A language.")
+    memory.append("Which wine?", "A dry one.")
+    assert len(memory.roots()) == 2
