@@ -283,8 +283,8 @@ def create_threaded_chat(
         selector: Selects the thread; by default `SemanticNodeSelector`.
         ask: The maximum share of messages, 0 to 1, for which the model is also asked which thread they
             continue: the messages of which the semantic selector is unsure, as for `LLMNodeSelector`. A
-            question takes a call, or a second after an unusable answer; none is streamed. By default 0.1 for a model with tools or a
-            JSON mode and a semantic selector, else 0; 0 for no question.
+            question takes a call, or two after an unusable answer, and no answer is streamed. By default 0.1
+            for a model with tools or a JSON mode and a semantic selector, else 0; 0 for no question.
         window: The part of the thread for the model: a `MessageWindow`, a `TokenWindow`, or a function from a
             list of messages to a list of messages. The system prompt and recalled text are not counted.
         recall: Maximum number of recalled messages and summaries of other threads; 0 for none.

@@ -888,12 +888,8 @@ def test_ids_of_every_kind_come_back(text: str) -> None:
     assert unpack_id(pack_id(text)) == text
 
 
-def test_what_was_read_or_written_before_is_not_read_again(
-    saver: Both, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    said: list[BaseMessage] = [HumanMessage(f"m{n}", id=str(n)) for n in range(20)]
-    first = saver.save(messages=said)
-    assert saver.values()["messages"] == said
+def rows_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The numbers of rows of messages that are read from here on, one for each read."""
     read: list[int] = []
     real = nodes.opened_messages
 
@@ -903,6 +899,16 @@ def test_what_was_read_or_written_before_is_not_read_again(
         return rows
 
     monkeypatch.setattr(nodes, "opened_messages", counted)
+    return read
+
+
+def test_what_was_read_or_written_before_is_not_read_again(
+    saver: Both, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[BaseMessage] = [HumanMessage(f"m{n}", id=str(n)) for n in range(20)]
+    first = saver.save(messages=said)
+    assert saver.values()["messages"] == said
+    read = rows_read(monkeypatch)
     longer = [*said, HumanMessage("more", id="more")]
     saver.save(parent=first, version=2, messages=longer)
     assert saver.values()["messages"] == longer
@@ -918,15 +924,7 @@ def test_of_what_another_process_has_written_the_new_part_is_read(
     longer = [*said, HumanMessage("more", id="more")]
     with MemorySystem(url, owner=saver.saver.system.owner, embeddings=False) as other:
         Both(ThreadMemSaver(other), saver._loop).save(parent=first, version=2, messages=longer)
-    read: list[int] = []
-    real = nodes.opened_messages
-
-    def counted(conn: Any, answers: Any) -> Any:
-        rows = real(conn, answers)
-        read.append(len(rows))
-        return rows
-
-    monkeypatch.setattr(nodes, "opened_messages", counted)
+    read = rows_read(monkeypatch)
     assert saver.values()["messages"] == longer
     assert saver.values()["messages"] == longer
     assert read == [1, 0]
