@@ -230,9 +230,28 @@ def test_a_long_title_ends_with_dots_within_the_list(chat: Page) -> None:
     chat.click("New chat")
     chat.say("bread that is baked in a very long time")
     inside = "e => e.getBoundingClientRect().right <= e.closest('ul').getBoundingClientRect().right"
-    title = chat.page.locator(".conversation").first
+    title = chat.page.locator(".conversation[aria-current]")
+    playwright.expect(title).to_contain_text("Bread that is")
     assert title.evaluate("e => e.scrollWidth > e.clientWidth")
     assert title.evaluate(inside)
+
+
+@needs_chromium
+@pytest.mark.parametrize("memory", [20], indirect=True)
+def test_a_message_sent_before_its_conversation_is_shown_stays(chat: Page) -> None:
+    chat.page.evaluate(
+        """() => {
+          const fetched = window.fetch;
+          const later = (response) => new Promise((done) => setTimeout(done, 500, response));
+          window.fetch = (path, options) => fetched(path, options).then(options?.method ? (r) => r : later);
+        }"""
+    )
+    chat.click("New chat")
+    chat.text.fill("figs in a new chat")
+    chat.text.press("Enter")
+    playwright.expect(chat.page.locator(".conversation[aria-current]")).to_have_text("Figs in a new chat")
+    chat.is_answered("figs in a new chat")
+    playwright.expect(chat.messages).to_have_count(2)
 
 
 @needs_chromium

@@ -172,9 +172,9 @@ def test_a_long_conversation_is_closed_at_first_and_opened_by_one_button(opened:
     page, branch = opened.page, opened.page.locator(".branch").first
     is_open = page.locator("article").count() <= 200
     assert branch.evaluate("fold => fold.open") is is_open
-    assert page.locator("#n1").is_visible() is is_open
+    playwright.expect(page.locator("#n1")).to_be_visible(visible=is_open)
     page.locator("#folds").click()
-    assert page.locator("#n1").is_visible() is not is_open
+    playwright.expect(page.locator("#n1")).to_be_visible(visible=not is_open)
 
 
 def test_arrow_keys_move_between_messages_and_open_branches(small: Opened) -> None:
@@ -186,20 +186,20 @@ def test_arrow_keys_move_between_messages_and_open_branches(small: Opened) -> No
     assert small.focused() == "n1"
     small.page.keyboard.press("ArrowLeft")
     small.page.keyboard.press("ArrowLeft")
-    assert not small.page.locator("#n1").is_visible()
+    playwright.expect(small.page.locator("#n1")).to_be_hidden()
     small.page.keyboard.press("ArrowDown")
     assert "opic1" in small.focused()
     small.page.keyboard.press("ArrowUp")
     small.page.keyboard.press("Enter")
-    assert small.page.locator("#n1").is_visible()
+    playwright.expect(small.page.locator("#n1")).to_be_visible()
 
 
 def test_enter_unfolds_a_long_message(small: Opened) -> None:
     small.page.goto(small.page.url + "#n3")
     small.page.locator("#n3:focus").wait_for()
-    assert not small.page.locator("#n3 .text").is_visible()
+    playwright.expect(small.page.locator("#n3 .text")).to_be_hidden()
     small.page.keyboard.press("Enter")
-    assert small.page.locator("#n3 .text").is_visible()
+    playwright.expect(small.page.locator("#n3 .text")).to_be_visible()
 
 
 def test_arrow_keys_move_in_the_list_of_threads(small: Opened) -> None:
@@ -216,12 +216,12 @@ def test_arrow_keys_move_in_the_list_of_threads(small: Opened) -> None:
 def test_only_the_selected_thread_is_shown(small: Opened) -> None:
     small.page.locator("#threads a[href='#n1']").click()
     small.page.locator("#only").check()
-    assert small.page.locator("#n1").is_visible()
-    assert not small.page.locator("#n3").is_visible()
+    playwright.expect(small.page.locator("#n1")).to_be_visible()
+    playwright.expect(small.page.locator("#n3")).to_be_hidden()
     # A message outside the thread selects its own thread.
     small.page.locator("#threads a[href='#n3']").click()
-    assert small.page.locator("#n3").is_visible()
-    assert not small.page.locator("#n1").is_visible()
+    playwright.expect(small.page.locator("#n3")).to_be_visible()
+    playwright.expect(small.page.locator("#n1")).to_be_hidden()
 
 
 def test_a_screen_reader_is_told_landmarks_headings_and_what_is_open(small: Opened) -> None:
@@ -262,15 +262,15 @@ def test_a_narrow_page_does_not_scroll_sideways(opened: Opened, scheme: str) -> 
     page.reload()
     opened.trouble.remove(page.url)
     assert page.evaluate("document.documentElement.scrollWidth") == 360
-    assert not page.locator("#threads").is_visible()
+    playwright.expect(page.locator("#threads")).to_be_hidden()
     page.locator("#list > summary").click()
-    assert page.locator("#threads a").first.is_visible()
+    playwright.expect(page.locator("#threads a").first).to_be_visible()
 
 
 def test_without_scripts_the_page_shows_all_messages(browser: Any, pages: dict[int, Path]) -> None:
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(pages[5_000].as_uri() + "#n4990")
-    assert page.locator("#n4990").is_visible()
-    assert not page.locator("#search").is_visible()
+    playwright.expect(page.locator("#n4990")).to_be_visible()
+    playwright.expect(page.locator("#search")).to_be_hidden()
     context.close()

@@ -1,7 +1,7 @@
 // The page of the chat. Texts of people and models are inserted as text nodes only, never as HTML.
 
 const $ = (id) => document.getElementById(id);
-const page = { conversation: null, state: null, busy: false, everything: false };
+const page = { conversation: null, opened: null, state: null, busy: false };
 
 function element(tag, properties = {}, ...children) {
   const made = Object.assign(document.createElement(tag), properties);
@@ -53,7 +53,7 @@ async function* events(response) {
 // An answer is streamed into a message of its own, which the state replaces at the end.
 async function answer(verb, body, question = null) {
   const conversation = page.conversation;
-  const former = page.state.threads.find(({ active }) => active);
+  const former = page.state?.threads.find(({ active }) => active);
   const isShown = () => conversation === page.conversation;
   const bubble = element("div", { className: "text plain" });
   const waiting = element("li", { className: "message ai writing" }, bubble);
@@ -230,7 +230,8 @@ async function openConversation(id) {
   closeSides();
   notice();
   page.busy = false;
-  await Promise.all([reload(), listConversations()]);
+  page.opened = Promise.all([reload(), listConversations()]).catch((error) => notice(error.message));
+  await page.opened;
   $("text").focus();
 }
 
@@ -268,7 +269,9 @@ async function showApp() {
 
 // Controls
 
-function sendText() {
+// A message sent before its conversation is shown would be removed by the state that arrives after it.
+async function sendText() {
+  await page.opened;
   const text = $("text").value;
   if (page.busy || !text.trim()) return;
   $("text").value = "";
