@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -19,11 +20,10 @@ from langchain_threadmem.engine.runtime import Runtime, TreeCache
 from langchain_threadmem.index import vectors as stored
 from langchain_threadmem.index import watermarks
 from langchain_threadmem.index.embed import EmbeddingQueue, embed, embed_tree
-from langchain_threadmem.index.units import memory
 from langchain_threadmem.index.vectors import NONE, Vectors
 from langchain_threadmem.index.watermarks import Watermark
-from langchain_threadmem.storage.statements import Conn
-from langchain_threadmem.tree import nodes, trees
+from langchain_threadmem.storage.statements import BoundStatement, Conn
+from langchain_threadmem.tree import nodes
 
 READ_AT_ONCE = 1024
 """The number of vectors that a call reads: of the newest messages first, of older messages in later calls."""
@@ -51,23 +51,32 @@ class NewVectors:
     model: str
     rows: Mapping[int, Floats]
 
-    def store(self, conn: Conn) -> None:
-        """Store the vectors in a write transaction, unless the conversation was emptied meanwhile."""
-        name = watermarks.embeddings_of(self.model)
-        trees.lock(conn, self.tree)
-        reached = watermarks.get(conn, self.tree, name)
-        if reached.epoch != self.epoch:
+    @property
+    def _name(self) -> str:
+        return watermarks.embeddings_of(self.model)
+
+    def places_query(self) -> BoundStatement:
+        """The query for the places of the vectors, in a transaction that has locked the tree."""
+        return stored.places_query(self.tree, self._name, self.rows)
+
+    def store(self, conn: Conn, places: Sequence[tuple[Any, ...]]) -> None:
+        """Store the vectors, unless the conversation was emptied meanwhile.
+
+        A message may have been forgotten or purged meanwhile; its vector is not stored.
+
+        Args:
+            conn: A write transaction that has locked the tree.
+            places: The rows of `places_query`.
+        """
+        found = stored.places_of(places)
+        if found is None or found.epoch != self.epoch:
             return
-        found = nodes.by_seqs(conn, self.tree, self.rows).values()
-        # A message may have been forgotten or purged meanwhile.
-        present = memory.present_among(conn, [row.key for row in found])
-        kept = {row.key: self.rows[row.seq] for row in found if row.key in present}
-        if not kept:
-            return
-        stored.put(conn, self.model, kept, np.array(list(kept.values())))
-        first, last, mark = min(self.rows), max(self.rows), reached.watermark
-        if mark.seq + 1 == first and last - first + 1 == len(self.rows):
-            watermarks.put(conn, name, {self.tree: Watermark(last, mark.documents + len(kept))})
+        vectors = np.array([self.rows[seq] for seq in found.keys])
+        stored.put(conn, self.model, found.keys.values(), vectors)
+        first, last = min(self.rows), max(self.rows)
+        if found.last + 1 == first and last - first + 1 == len(self.rows):
+            mark = Watermark(last, found.documents + len(found.keys))
+            watermarks.put(conn, self._name, {self.tree: mark})
 
 
 class LatestVectors:

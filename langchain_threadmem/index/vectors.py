@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +12,17 @@ from sqlalchemy import BigInteger, BindParameter, bindparam, delete, func, selec
 
 from langchain_threadmem.errors import EncryptionError
 from langchain_threadmem.storage import node_keys
-from langchain_threadmem.storage.schema import embedding, node, recallable, segment, tree, watermark
-from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
-from langchain_threadmem.tree.nodes import EVERYTHING
+from langchain_threadmem.storage.schema import (
+    embedding,
+    node,
+    recallable,
+    segment,
+    tree,
+    unit,
+    watermark,
+)
+from langchain_threadmem.storage.statements import BoundStatement, Conn, Statement, insert_of, within
+from langchain_threadmem.tree.nodes import EVERYTHING, STORED
 
 
 class Vectors(NamedTuple):
@@ -126,6 +134,51 @@ _ENTERED = Statement(
 )
 
 
+_PLACES = Statement(
+    select(
+        tree.c.epoch,
+        *(func.coalesce(watermark.c[column], 0) for column in ("seq", "documents")),
+        *node.c["key", "seq"],
+    )
+    .select_from(tree)
+    .outerjoin(watermark, (watermark.c.tree == tree.c.id) & (watermark.c.name == bindparam("name")))
+    .outerjoin(node, (node.c.tree == tree.c.id) & within(node.c.seq, "seqs") & STORED)
+    .outerjoin(unit, unit.c.key == node.c.key)
+    .where(tree.c.id == _TREE, unit.c.forgotten.is_(None)),
+    *("name", "seqs", "tree"),
+)
+
+
+class VectorPlaces(NamedTuple):
+    """Where vectors of new messages of a conversation are stored.
+
+    Attributes:
+        epoch: Epoch of the tree.
+        last: Number of the last node up to which the messages have vectors.
+        documents: The number of vectors up to that node.
+        keys: The keys of the messages that are neither purged nor forgotten, by number.
+    """
+
+    epoch: int
+    last: int
+    documents: int
+    keys: dict[int, int]
+
+
+def places_query(tree_id: int, name: str, seqs: Iterable[int]) -> BoundStatement:
+    """The query for the places of vectors; `name` is that of the watermark of the vectors."""
+    return _PLACES, (name, json.dumps(list(seqs)), tree_id)
+
+
+def places_of(rows: Sequence[tuple[Any, ...]]) -> VectorPlaces | None:
+    """The places from the rows of `places_query`; `None` if there are none."""
+    keys = {seq: key for *_, key, seq in rows if key is not None}
+    if not keys:
+        return None
+    epoch, last, documents = rows[0][:3]
+    return VectorPlaces(epoch, last, documents, keys)
+
+
 def entered(conn: Conn, owner: str, model: str, name: str) -> set[int]:
     """Keys of the nodes up to an index's watermarks, whose vectors the index should contain."""
     return {row[0] for row in conn.all(_ENTERED, owner, model, name)}
@@ -138,7 +191,7 @@ def of(conn: Conn, owner: str, model: str) -> set[int]:
 
 def put(conn: Conn, model: str, keys: Iterable[int], matrix: NDArray[np.float32]) -> None:
     """Store the vectors of nodes."""
-    conn.many(_PUT, [(key, model, stored(conn, vector)) for key, vector in zip(keys, matrix, strict=True)])
+    conn.later(_PUT, [(key, model, stored(conn, vector)) for key, vector in zip(keys, matrix, strict=True)])
 
 
 def since(conn: Conn, tree_id: int, model: str, seq: int = 0, most: int = EVERYTHING) -> Vectors:

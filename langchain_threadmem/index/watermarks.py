@@ -169,7 +169,7 @@ def total(conn: Conn, owner: str, name: str) -> Watermark:
 
 def put(conn: Conn, name: str, to: Mapping[int, Watermark]) -> None:
     """Store the watermarks of an index, by tree."""
-    conn.many(_SET, [(tree, name, *mark) for tree, mark in to.items()])
+    conn.later(_SET, [(tree, name, *mark) for tree, mark in to.items()])
 
 
 def of_trees(conn: Conn, name: str, trees: Collection[int]) -> dict[int, Reached]:

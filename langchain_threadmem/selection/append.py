@@ -18,7 +18,6 @@ from langchain_threadmem.index.latest_vectors import NewVectors, stored_now
 from langchain_threadmem.messages.codec import decode_stored, encode, is_same_answer
 from langchain_threadmem.messages.convert import MessageInput, messages_of
 from langchain_threadmem.messages.ids import own_id
-from langchain_threadmem.messages.prompt import newest_human
 from langchain_threadmem.messages.roles import ANSWERING, OPENING, TYPES
 from langchain_threadmem.messages.tool_pairs import call_ids
 from langchain_threadmem.messages.typed_json import WriteOpaque
@@ -149,7 +148,8 @@ def _write(
     def move_and_write(conn: Conn) -> Written:
         heal.move(conn, tree, moves, chosen_in)
         if vectors is not None:
-            vectors.store(conn)
+            trees.lock(conn, tree)
+            vectors.store(conn, conn.each(vectors.places_query())[0])
         return write(conn)
 
     # Several queued appends without moves and vectors become one write (`storage.group_commit`).
@@ -171,26 +171,13 @@ def warn_of_reuse(reused: str, own: str | None) -> None:
     )
 
 
-def with_own_ids(conversation: ThreadedConversation, messages: list[BaseMessage]) -> Flow[list[BaseMessage]]:
-    """A list in which answers to its newest question that reuse an id have ids of their own.
+def with_own_ids(
+    conn: Conn, tree: int, turn: Sequence[BaseMessage], write_value: WriteOpaque
+) -> tuple[list[BaseMessage], list[tuple[str, str]]]:
+    """A turn in which answers that reuse an id have ids of their own, and the new pairs of both ids.
 
     A cache of answers (`set_llm_cache`) returns the same message, with its id, for equal prompts. In a tree
     two questions may have equal prompts, and a message id has one live place.
-    """
-    newest = newest_human(messages)
-    if newest is None or newest == len(messages) - 1:
-        return messages
-    tree, write_value = (yield from tree_of(conversation)), conversation.runtime.parts.keep
-    own, new = yield from Sql(lambda conn: _owned(conn, tree, messages[newest:], write_value))
-    for reused, id_ in new:
-        warn_of_reuse(reused, id_)
-    return [*messages[:newest], *own]
-
-
-def _owned(
-    conn: Conn, tree: int, turn: Sequence[BaseMessage], write_value: WriteOpaque
-) -> tuple[list[BaseMessage], list[tuple[str, str]]]:
-    """A turn with its own ids, and the reused and own ids of the answers that are not stored yet.
 
     The question of the turn must be stored: another one may be a stored question with a new id, as from a
     client that sends its whole history. An answer after another answer is no answer to the question.

@@ -36,12 +36,13 @@ _NEW_SEGMENT = Statement(
 _next = node.alias("next")
 TAKEN = exists().where(_next.c.key == node.c.key + ONE)
 """Whether the key after the key of a node is in use."""
-_BY_SEQ = Statement(
+AT_NUMBER = Statement(
     select(node.c.key, TAKEN, *node.c["state", "parent", "superseded_by"]).where(
         node_keys.is_at(node, bindparam("tree"), bindparam("seq", type_=BigInteger()))
     ),
     *("tree", "seq"),
 )
+"""The row of a node by its number, for `NodeWriter.read`."""
 _AT_KEY = Statement(select(node.c.seq, TAKEN).where(node.c.key == bindparam("key")), "key")
 _EXISTS = Statement(select(node.c.key).where(node.c.key == bindparam("key")), "key")
 
@@ -84,6 +85,8 @@ class NodeWriter:
         self.rows = [] if rows is None else rows
         self.taken: dict[int, bool] = {}
         """Whether the key after a node is in use, by key of the node; a cache of `is_taken`."""
+        self.read: dict[int, tuple[Any, ...]] = {}
+        """Rows of `AT_NUMBER` that the transaction has read since its last write, by number of the node."""
 
     def add(
         self,
@@ -153,10 +156,10 @@ class NodeWriter:
         Raises:
             NodeNotFoundError: The tree has no such node.
         """
-        if seq is not None:
+        if seq is not None and seq not in self.read:
             self.flush()
         while seq is not None:
-            row = self.conn.one(_BY_SEQ, self.tree, seq)
+            row = self.read.pop(seq, None) or self.conn.one(AT_NUMBER, self.tree, seq)
             if row is None:
                 raise NodeNotFoundError(
                     f"there is no node {seq!r} in this conversation; pass the id of one of its nodes, or "

@@ -77,7 +77,7 @@ def put(conn: Conn, placed: Iterable[tuple[int, str, Placement]]) -> None:
         for key, message, new in placed
     ]
     encryption_keys.claim(conn)
-    conn.many(_PUT, rows)
+    conn.later(_PUT, rows)
 
 
 def drop(conn: Conn, key: int) -> None:

@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import bindparam, func, select
 
 from langchain_threadmem.common.ranges import ENDLESS, Range, joined, within
 from langchain_threadmem.storage import node_keys
 from langchain_threadmem.storage.schema import lineage, node
-from langchain_threadmem.storage.statements import ONE, ZERO, Conn, Statement, insert_of
+from langchain_threadmem.storage.statements import ONE, ZERO, BoundStatement, Conn, Statement, insert_of
 
 
 class Begun(NamedTuple):
@@ -124,7 +124,7 @@ def unseen(conn: Conn, tree_id: int, thread: str, since: int) -> Sequence[Range]
         thread: The LangGraph thread; empty for the thread with the name of the conversation.
         since: Number of the first node of the turn that the run continues; 0 if it continues no turn.
     """
-    history = _history(conn, tree_id, thread, since)
+    history = earlier_turns(conn.each(history_query(tree_id, thread, since))[0])
     return _nodes_of(conn, tree_id, thread, _unseen_turns(conn, tree_id, thread, history))
 
 
@@ -149,7 +149,7 @@ def _nodes_of(conn: Conn, tree_id: int, thread: str, turns: Sequence[Range]) -> 
     return nodes_of_turns([Begun(*row) for row in conn.all(_SINCE, tree_id, turns[0][0])], turns, thread)
 
 
-class _EarlierTurns(NamedTuple):
+class EarlierTurns(NamedTuple):
     """The turns before a turn that begins.
 
     Attributes:
@@ -167,17 +167,23 @@ class _EarlierTurns(NamedTuple):
     is_begun: bool
 
 
-def _history(conn: Conn, tree_id: int, thread: str, since: int, at: int = 0) -> _EarlierTurns:
-    ((own, hidden, newest, last, is_begun),) = conn.all(_HISTORY, tree_id, thread, since, at)
+def history_query(tree_id: int, thread: str, since: int | None, at: int = 0) -> BoundStatement:
+    """The query for the turns before a turn that begins; for the arguments see `begin`."""
+    return _HISTORY, (tree_id, thread, 0 if since is None else since, at)
+
+
+def earlier_turns(rows: Sequence[tuple[Any, ...]]) -> EarlierTurns:
+    """The turns from the rows of `history_query`."""
+    ((own, hidden, newest, last, is_begun),) = rows
     ranges = [(first, last) for first, last in json.loads(hidden or "[]")]
-    return _EarlierTurns(own or 0, ranges, newest or 0, last or 0, bool(is_begun))
+    return EarlierTurns(own or 0, ranges, newest or 0, last or 0, bool(is_begun))
 
 
 def _unseen_turns(
     conn: Conn,
     tree_id: int,
     thread: str,
-    history: _EarlierTurns,
+    history: EarlierTurns,
     is_unseen: Callable[[int], bool] | None = None,
 ) -> list[Range]:
     own, turns, newest = history.own, history.hidden, history.newest
@@ -210,6 +216,7 @@ def begin(
     seq: int,
     since: int | None,
     is_unseen: Callable[[int], bool] | None = None,
+    history: EarlierTurns | None = None,
 ) -> None:
     """Store a turn that a run began, with the turns that the run does not see, unless the turn is stored.
 
@@ -221,12 +228,15 @@ def begin(
         since: As for `unseen`; `None` if the run sees all turns.
         is_unseen: Whether the successors of the run do not see a turn that began after `since`, by the number
             of its first node; by default they see none of these turns.
+        history: The earlier turns, if the transaction has read them; `None` to read them here.
     """
-    history = _history(conn, tree_id, thread, 0 if since is None else since, seq)
+    if history is None:
+        history = earlier_turns(conn.each(history_query(tree_id, thread, since, seq))[0])
     if history.is_begun:
         return
     turns = [] if since is None else _unseen_turns(conn, tree_id, thread, history, is_unseen)
-    conn.run(_PUT, tree_id, seq, history.last + 1, thread, json.dumps(turns, separators=(",", ":")))
+    row = tree_id, seq, history.last + 1, thread, json.dumps(turns, separators=(",", ":"))
+    conn.later(_PUT, [row])
 
 
 def copy(conn: Conn, source: int, target: int) -> None:

@@ -61,12 +61,12 @@ from langchain_threadmem.selection.run_selector import (
     select,
 )
 from langchain_threadmem.storage.schema import State
-from langchain_threadmem.storage.statements import Conn
+from langchain_threadmem.storage.statements import BoundStatement, Conn
 from langchain_threadmem.tree import branches, nodes, revise, trees, turn_branches
 from langchain_threadmem.tree import placements as stored_placements
 from langchain_threadmem.tree.append import TIP, NodeWriter
 from langchain_threadmem.tree.conversation import tree_of
-from langchain_threadmem.tree.lists.stored_lists import Newest, StoredList
+from langchain_threadmem.tree.lists.stored_lists import AddedBelow, Newest, StoredList
 from langchain_threadmem.tree.nodes import NodeRow
 
 
@@ -263,11 +263,13 @@ def _route(
         return NEW_VERSION if stored.written else IN_PLACE, stored
     selected = yield from select(conversation, spoken[newest], past, suggest)
 
+    queries = _Queries(tree, selected, began, lineage)
+
     def work(write: ListWrite) -> tuple[Placed, StoredList]:
-        return _place(conversation, write, spoken[first : newest + 1], selected, began, lineage)
+        return _place(conversation, write, spoken[first : newest + 1], queries)
 
     prepared = prepare(conversation, spoken[: newest + 1])
-    placed, stored = yield from write_list(conversation, prepared, work, selected.parent)
+    placed, stored = yield from write_list(conversation, prepared, work, selected.parent, queries.all)
     stored_now(conversation.runtime, selected.vectors)
     selected = placed.selected
     if selected.turns is not None and selected.placement is not None and placed.parent_id == selected.parent:
@@ -275,31 +277,79 @@ def _route(
     return placed, stored
 
 
+class _Queries(NamedTuple):
+    """What was chosen for a new message, and the queries that its write needs.
+
+    Attributes:
+        tree: The tree; `NO_TREE` if the write creates it.
+        selected: The selection.
+        since: The first node of the turn that the run continues.
+        lineage: The branch that the run continues.
+    """
+
+    tree: int
+    selected: Selected
+    since: int | None
+    lineage: Lineage
+
+    @property
+    def all(self) -> list[BoundStatement]:
+        """The queries, whose rows `_place` takes in this order."""
+        if not self.tree:
+            return []
+        vectors = self.selected.vectors
+        history = turn_branches.history_query(self.tree, self.lineage.thread, self.since)
+        return [history] if vectors is None else [history, vectors.places_query()]
+
+
 def _place(
     conversation: ThreadedConversation,
     write: ListWrite,
     new: Sequence[BaseMessage],
-    selected: Selected,
-    since: int | None,
-    lineage: Lineage,
+    queries: _Queries,
 ) -> tuple[Placed, StoredList]:
     """Store a list whose last messages are new, the first of them below the selected parent."""
     conn, tree, head = write.conn, write.tree, write.head
+    _, selected, since, lineage = queries
     if not trees.keeps_numbers((tree, head.epoch), selected.chosen_in):
         # The conversation was emptied meanwhile, so the selection names and quotes removed messages.
         parent = write.otherwise = parent_if_emptied(conversation)
         reason = "starts a new thread" if parent is None else "continues the active thread"
-        selected, since = Selected(parent, reason), None
-    active, parent = selected.active, selected.parent
+        selected, since, write.also = Selected(parent, reason), None, ()
+    active, parent, message_id = selected.active, selected.parent, str(new[0].id)
     if active is TIP:
         active = _tip_before(conn, tree, head, {str(message.id) for message in new})
     moved = heal.move(conn, tree, selected.moves, selected.chosen_in)
     if moved:
-        write.rows_read = None
+        write.rows_read, write.also = None, ()
     if selected.vectors is not None:
-        selected.vectors.store(conn)
-    message_id = str(new[0].id)
+        rows = write.also[1] if write.also else conn.each(selected.vectors.places_query())[0]
+        selected.vectors.store(conn, rows)
     stored = write.place(Newest(message_id, parent))
+    here: NodeRow | AddedBelow | None = stored.newest
+    history = None
+    if here is None:
+        here, stored = _placed_before(conversation, write, message_id, selected, stored)
+        first = nodes.first_version(conn, tree, message_id) or here.seq
+    else:
+        first = here.seq
+        history = turn_branches.earlier_turns(write.also[0]) if write.also else None
+        if parent is not TIP and selected.placement is not None:
+            stored_placements.put(conn, [(here.key, message_id, selected.placement)])
+    is_unseen = is_unseen_after(conn, tree, lineage)
+    turn_branches.begin(conn, tree, lineage.thread, first, since, is_unseen, history)
+    return Placed(new[0], here.seq, here.parent, active, selected, moved), stored
+
+
+def _placed_before(
+    conversation: ThreadedConversation,
+    write: ListWrite,
+    message_id: str,
+    selected: Selected,
+    stored: StoredList,
+) -> tuple[NodeRow, StoredList]:
+    """The node of a new message that was stored before, in another place or meanwhile, below its parent."""
+    conn, tree, parent = write.conn, write.tree, selected.parent
     here = nodes.by_message(conn, tree, message_id)
     if here is None:  # The message was removed, and a checkpoint that contains it is cached.
         write.replace(write.prepared.without_base(conversation.runtime.parts.keep))
@@ -307,17 +357,14 @@ def _place(
         here = nodes.by_message(conn, tree, message_id)
     assert here is not None, f"message {message_id!r} was just stored"
     if parent is not TIP:
-        _, parent = NodeWriter(conn, tree, head).under(parent)  # It may have been purged meanwhile.
+        _, parent = NodeWriter(conn, tree, write.head).under(parent)  # It may have been purged meanwhile.
         # Another writer may have stored the message below the old tip.
         at_root = parent is None and _above(conn, tree, here.parent) is None
         if here.parent != parent and not at_root:
             here, _ = revise.place_turn(conn, tree, here.seq, parent, selected.placement)
         elif here.parent == parent and selected.placement is not None:
             stored_placements.put(conn, [(here.key, message_id, selected.placement)])
-    origin = nodes.first_version(conn, tree, message_id)
-    is_unseen = is_unseen_after(conn, tree, lineage)
-    turn_branches.begin(conn, tree, lineage.thread, origin or here.seq, since, is_unseen)
-    return Placed(new[0], here.seq, here.parent, active, selected, moved), stored
+    return here, stored
 
 
 def thread_to(conversation: ThreadedConversation, message_id: str) -> Flow[list[BaseMessage]]:

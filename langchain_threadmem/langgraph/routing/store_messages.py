@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from operator import is_not
+from typing import Any
 
 from langchain_core.messages import BaseMessage, HumanMessage, RemoveMessage, SystemMessage
 
@@ -27,6 +28,7 @@ from langchain_threadmem.langgraph.routing.lineage import Lineage
 from langchain_threadmem.messages.codec import decode_stored, encode, is_same_answer, text_of
 from langchain_threadmem.messages.convert import messages_of
 from langchain_threadmem.messages.ids import LONGEST_ID, identify, name_of, own_id
+from langchain_threadmem.messages.prompt import newest_human
 from langchain_threadmem.messages.quoting import is_made_up
 from langchain_threadmem.messages.roles import ANSWERING, is_answer
 from langchain_threadmem.selection.append import check_several, warn_of_reuse, with_own_ids
@@ -39,7 +41,7 @@ from langchain_threadmem.selection.run_selector import (
 )
 from langchain_threadmem.selection.tree_view import turns
 from langchain_threadmem.selection.turn_ends import Speech
-from langchain_threadmem.storage.statements import Conn
+from langchain_threadmem.storage.statements import BoundStatement, Conn
 from langchain_threadmem.summaries import queries as summary_queries
 from langchain_threadmem.tree import nodes, superseding, trees, turn_branches
 from langchain_threadmem.tree import placements as stored_placements
@@ -67,6 +69,7 @@ class ListWrite:
         prepared: The list.
         otherwise: The parent of the first message, if no message of the list is stored.
         rows_read: The rows for the placing of the list, while the transaction has not written.
+        also: The rows of other queries, read with them.
     """
 
     conn: Conn
@@ -75,12 +78,18 @@ class ListWrite:
     prepared: PreparedList
     otherwise: Parent
     rows_read: PlacementRows | None = None
+    also: Sequence[Sequence[tuple[Any, ...]]] = ()
     cached: CachedList | None = None
     stored: StoredList | None = None
 
     def replace(self, prepared: PreparedList) -> None:
         """Store another list instead."""
         self.prepared, self.rows_read = prepared, None
+
+    @property
+    def stored_ids(self) -> set[str]:
+        """The ids of the messages after the stored beginning that have a place in the tree."""
+        return set() if self.rows_read is None else self.rows_read.message_ids
 
     def place(self, newest: Newest | None = None) -> StoredList:
         """Store the list; `newest` is the message whose parent a selector has chosen."""
@@ -108,6 +117,7 @@ def write_list(
     prepared: PreparedList,
     work: Callable[[ListWrite], T],
     otherwise: Parent = TIP,
+    also: Sequence[BoundStatement] = (),
 ) -> Flow[T]:
     """Run a function that stores a list, in one transaction; it may run twice.
 
@@ -116,6 +126,7 @@ def write_list(
         prepared: The list.
         work: Calls `ListWrite.place`.
         otherwise: As for `ListWrite`.
+        also: Queries whose rows `work` needs, too.
     """
     runtime, name = conversation.runtime, conversation.name
     cache = runtime.get(ListCache)
@@ -128,11 +139,12 @@ def write_list(
             conn: Conn, prepared: PreparedList = prepared
         ) -> tuple[T, CachedList | None, Removed] | None:
             trees.lock(conn, tree)
-            query = stored_lists.placement_query(tree, prepared.rest, prepared.after)
-            rows = stored_lists.placement_rows(conn.each(query)[0])
+            query = stored_lists.placement_query(tree, prepared.rest, prepared.after, otherwise)
+            places, *others = conn.each(query, *also)
+            rows = stored_lists.placement_rows(places, otherwise)
             if not prepared.is_current(tree, rows.head):
                 return None
-            list_write = ListWrite(conn, tree, rows.head, prepared, otherwise, rows)
+            list_write = ListWrite(conn, tree, rows.head, prepared, otherwise, rows, others)
             value = work(list_write)
             keys = () if list_write.stored is None else list_write.stored.removed
             left = summary_queries.take_out_removed(conn, runtime.owner, name, keys)
@@ -202,12 +214,34 @@ def store_spoken(
             spoken, prepared = known, prepare(conversation, known)
     if (yield from _is_stored(conversation, prepared)):
         return spoken, NOTHING._replace(outdated=prepared.base is not None and prepared.base.outdated)
-    owned = yield from with_own_ids(conversation, spoken)
-    if any(map(is_not, owned, spoken)):
-        spoken, prepared = owned, prepare(conversation, owned)
     was_stored = routed in {message.id for message in spoken}
     otherwise = parent_if_emptied(conversation) if was_stored else TIP
-    return spoken, (yield from write_list(conversation, prepared, ListWrite.place, otherwise))
+
+    def work(write: ListWrite) -> tuple[list[BaseMessage], list[tuple[str, str]], StoredList]:
+        owned, reused = _with_own_ids(conversation, write, spoken)
+        return owned, reused, write.place()
+
+    owned, reused, stored = yield from write_list(conversation, prepared, work, otherwise)
+    for id_, own in reused:
+        warn_of_reuse(id_, own)
+    return owned, stored
+
+
+def _with_own_ids(
+    conversation: ThreadedConversation, write: ListWrite, spoken: list[BaseMessage]
+) -> tuple[list[BaseMessage], list[tuple[str, str]]]:
+    """`with_own_ids` of the newest turn of a list, which the write then stores; the list itself if it has."""
+    newest, stored_ids = newest_human(spoken), write.stored_ids
+    if newest is None or not any(message.id in stored_ids for message in spoken[newest + 1 :]):
+        return spoken, []
+    write_value = conversation.runtime.parts.keep
+    turn, reused = with_own_ids(write.conn, write.tree, spoken[newest:], write_value)
+    if not any(map(is_not, turn, spoken[newest:])):
+        return spoken, []
+    owned = [*spoken[:newest], *turn]
+    write.replace(prepare(conversation, owned).without_base(write_value))
+    conversation.runtime.get(ListCache).add_stored(conversation.name, write.prepared.rest, time.time())
+    return owned, reused
 
 
 def _is_stored(conversation: ThreadedConversation, prepared: PreparedList) -> Flow[bool]:
@@ -328,7 +362,7 @@ def _remember(
         selected = Selected(parent_if_emptied(conversation), "")
     heal.move(conn, tree, selected.moves, selected.chosen_in)
     if selected.vectors is not None:
-        selected.vectors.store(conn)
+        selected.vectors.store(conn, conn.each(selected.vectors.places_query())[0])
     write.otherwise = selected.parent
     rule = None if head.system is None else nodes.by_key(conn, head.system)
     # A system message that is in force already is not written again.
@@ -340,7 +374,7 @@ def _remember(
     newest, at = None, -1
     if question is not None:
         at = listed.index(encoded[question])
-    listed = _with_own_ids(conn, tree, head, listed, at)
+    listed = _own_of_call(conn, tree, head, listed, at)
     write.replace(PreparedList.of_encoded(listed))
     if question is not None:
         is_first = all(message.role == "system" for message in listed[:at])
@@ -353,7 +387,7 @@ def _remember(
     return stored.written
 
 
-def _with_own_ids(
+def _own_of_call(
     conn: Conn, tree: int, head: trees.Head, listed: list[EncodedMessage], at: int
 ) -> list[EncodedMessage]:
     """A list in which answers that reuse the id of an answer to another question have ids of their own.

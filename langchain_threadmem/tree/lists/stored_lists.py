@@ -24,7 +24,7 @@ from langchain_threadmem.messages.tool_pairs import RESULT, follows_call
 from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS, State, node
 from langchain_threadmem.storage.statements import BoundStatement, Conn, Statement, beside
 from langchain_threadmem.tree import grafts, nodes, superseding, trees
-from langchain_threadmem.tree.append import TAKEN, TIP, NodeWriter, Parent
+from langchain_threadmem.tree.append import AT_NUMBER, TAKEN, TIP, NodeWriter, Parent
 from langchain_threadmem.tree.lists.encoded import EncodedMessage
 from langchain_threadmem.tree.lists.placing import (
     Element,
@@ -53,6 +53,20 @@ class Location(NamedTuple):
     aside: bool
 
 
+class AddedBelow(NamedTuple):
+    """A new message that was written below the parent that a selector has chosen.
+
+    Attributes:
+        key: Key of the node.
+        seq: Number of the node.
+        parent: Number of its parent; `None` for a root.
+    """
+
+    key: int
+    seq: int
+    parent: int | None
+
+
 class StoredList(NamedTuple):
     """A stored list.
 
@@ -66,6 +80,8 @@ class StoredList(NamedTuple):
         exact: Whether the stored nodes are the messages of the list, with all their parts, and no message is
             an aside that is not stored.
         added: The messages that were written.
+        newest: The node of the message whose parent a selector has chosen, if the message was never stored
+            before and its node is below that parent.
     """
 
     locations: list[Location]
@@ -76,6 +92,7 @@ class StoredList(NamedTuple):
     outdated: bool = False
     exact: bool = True
     added: Sequence[nodes.MessageRow] = ()
+    newest: AddedBelow | None = None
 
 
 class Newest(NamedTuple):
@@ -91,6 +108,8 @@ class Newest(NamedTuple):
 
 
 _WRITTEN = f"CASE WHEN n.key & {LAST_POSITION} = 0 THEN s.parent ELSE n.key - 1 END"
+_MESSAGE = 3
+"""The position of the message id in a row of `places_query`."""
 _SELECT = f"SELECT n.key, {_WRITTEN}, g.parent, n.message, n.body, n.state, n.seq FROM threadmem_node n "
 _OF_IDS = (
     f"{_SELECT}LEFT JOIN threadmem_segment s ON s.id = n.key >> {POSITION_BITS} "
@@ -133,32 +152,62 @@ def places_from(
     return [None if key is None else _location(place_of[key]) for key in keys]
 
 
-_HEAD_SIZE = len(trees.Head._fields)
-_PLACES_FROM = _HEAD_SIZE + 5
-"""The columns of `placement_query`: the head, those of `_STATE`, and those of the places."""
+_HEAD_SIZE, _STATE_SIZE, _PARENT_SIZE = len(trees.Head._fields), 5, 5
+"""The columns of `placement_query`: the head, those of `_STATE`, of `AT_NUMBER`, and of the places."""
 
 
 class PlacementRows(NamedTuple):
-    """The rows for the placing rule: head of the tree, places of the messages, and the preceding node."""
+    """The rows for the placing rule.
+
+    Attributes:
+        head: Head of the tree.
+        places: Places of the messages.
+        after: The preceding node.
+        parents: The parent that a selector has chosen, by its number.
+    """
 
     head: trees.Head
     places: Sequence[tuple[Any, ...]]
     after: Sequence[tuple[Any, ...]]
+    parents: Mapping[int, tuple[Any, ...]] = MappingProxyType({})
+
+    @property
+    def message_ids(self) -> set[str]:
+        """The ids of the messages that have a place."""
+        return {row[_MESSAGE] for row in self.places}
 
 
-def placement_query(tree_id: int, messages: Sequence[EncodedMessage], after: int | None) -> BoundStatement:
-    """The query for the placing of a list, or of the messages after the node `after`."""
+def placement_query(
+    tree_id: int, messages: Sequence[EncodedMessage], after: int | None, parent: Parent = TIP
+) -> BoundStatement:
+    """The query for the placing of a list, or of the messages after the node `after`.
+
+    Args:
+        tree_id: The tree.
+        messages: The list, or its messages after a stored beginning.
+        after: Key of the last message of the stored beginning.
+        parent: The parent that a selector has chosen for one of the messages.
+    """
     state = _STATE, (after if messages else None,)
-    return beside(trees.head_query(tree_id), state, places_query(tree_id, messages))
+    chosen = ((AT_NUMBER, (tree_id, parent)),) if isinstance(parent, int) else ()
+    return beside(trees.head_query(tree_id), state, *chosen, places_query(tree_id, messages))
 
 
-def placement_rows(rows: Sequence[tuple[Any, ...]]) -> PlacementRows:
-    """The rows of `placement_query`."""
+def placement_rows(rows: Sequence[tuple[Any, ...]], parent: Parent = TIP) -> PlacementRows:
+    """The rows of `placement_query` for the same `parent`."""
     if not rows:
         raise trees.erased()
-    head, after = rows[0][:_HEAD_SIZE], rows[0][_HEAD_SIZE:_PLACES_FROM]
-    places = [row[_PLACES_FROM:] for row in rows if row[_PLACES_FROM] is not None]
-    return PlacementRows(trees.Head(*head), places, [after] if after[0] is not None else [])
+    first, chosen_at = rows[0], _HEAD_SIZE + _STATE_SIZE
+    after, places_at = first[_HEAD_SIZE:chosen_at], chosen_at
+    parents = {}
+    if isinstance(parent, int):
+        places_at += _PARENT_SIZE
+        if first[chosen_at] is not None:
+            parents[parent] = first[chosen_at:places_at]
+    places = [row[places_at:] for row in rows if row[places_at] is not None]
+    return PlacementRows(
+        trees.Head(*first[:_HEAD_SIZE]), places, [after] if after[0] is not None else [], parents
+    )
 
 
 def place_list(
@@ -199,12 +248,15 @@ def place_list(
         written, whatever the length of the list.
     """
     if rows_read is None:
-        rows_read = placement_rows(conn.each(placement_query(tree_id, messages, after))[0])
+        chosen_parent = TIP if newest is None else newest.parent
+        query = placement_query(tree_id, messages, after, chosen_parent)
+        rows_read = placement_rows(conn.each(query)[0], chosen_parent)
     head = rows_read.head
     content = str if whole else without_usage
     emptied: set[int] = set()
     places = _places(conn, rows_read.places, messages, content, emptied)
     writer = _ListWriter(conn, tree_id, head, places, now, emptied, whole=whole)
+    writer.read(rows_read.parents)
     home = writer.home_of(after, rows_read.after) if messages else None
     chosen = {} if newest is None else {newest.message_id: writer.key_of(newest.parent)}
     listed = {location.key for location in beginning}
@@ -236,7 +288,8 @@ def place_list(
     former = outdated or State.SUPERSEDED in states
     exact = whole or _is_exact(conn, rows_read.places, messages, locations)
     stored = StoredList(
-        *(locations, planned.shared, former, writer.written, writer.removed, outdated, exact, writer.added)
+        *(locations, planned.shared, former, writer.written, writer.removed, outdated, exact, writer.added),
+        newest=None if newest is None else writer.added_below(newest),
     )
     return stored, head
 
@@ -276,8 +329,22 @@ class _ListWriter:
         self._answers: dict[
             int, int
         ] = {}  # the new version, by the key of a moved answer to the replaced node
+        self._numbers: dict[str, tuple[int, int, int | None]] = {}  # of the new nodes, by message id
         self.removed: list[int] = []
         self.added: list[nodes.MessageRow] = []
+
+    def read(self, parents: Mapping[int, tuple[Any, ...]]) -> None:
+        """Use rows of parents that the transaction has read."""
+        self._nodes.read |= parents
+
+    def added_below(self, newest: Newest) -> AddedBelow | None:
+        """See `StoredList.newest`."""
+        added = self._numbers.get(newest.message_id)
+        if added is None or newest.message_id in self._places:
+            return None
+        parent = self.key_of(newest.parent)
+        is_below = added[2] == (None if parent is None else self._seq(parent))
+        return AddedBelow(*added) if is_below else None
 
     @property
     def written(self) -> int:
@@ -376,6 +443,8 @@ class _ListWriter:
         )
         self._seqs[key] = under if is_removed else number
         self._new.append(key)
+        if new.state == State.LIVE:
+            self._numbers[message.id] = key, number, under
         self.added.append((message.id, message.body, message.role, key, int(new.state)))
         if new.supersedes is not None and message.role != "system":
             self._versions[new.supersedes] = key
