@@ -34,7 +34,7 @@ from langchain_threadmem.messages.tokens import count_text
 from langchain_threadmem.recall.quoting import Recalled
 from langchain_threadmem.selection.prompts import runners_up
 from langchain_threadmem.selection.prompts.quotations import QuotedTurn, block, place_of
-from langchain_threadmem.selection.prompts.runners_up import CandidatePath, ParentChances
+from langchain_threadmem.selection.prompts.runners_up import CandidatePath, ParentChances, ThreadRead
 from langchain_threadmem.selection.run_selector import ThreadedConversation
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import nodes, read, trees
@@ -42,6 +42,7 @@ from langchain_threadmem.tree.conversation import tree_of
 from langchain_threadmem.tree.node import Chances
 from langchain_threadmem.tree.nodes import NodeRow
 from langchain_threadmem.tree.rows import nodes_of
+from langchain_threadmem.tree.trees import TreeVersion
 
 FLOOR = 60
 """The number of tokens of a conversation below which a question is shown all of it. On `threads_dev` 100
@@ -207,7 +208,10 @@ def _with_own_chains(
 
 
 def covered(
-    conversation: ThreadedConversation, thread: Sequence[BaseMessage], hits: Sequence[Recalled] = ()
+    conversation: ThreadedConversation,
+    thread: Sequence[BaseMessage],
+    hits: Sequence[Recalled] = (),
+    read: ThreadRead | None = None,
 ) -> Flow[list[BaseMessage]]:
     """The messages of a thread, and before each question what was quoted for it.
 
@@ -216,12 +220,13 @@ def covered(
         thread: The messages of the thread through its window, to the turn that is being answered. Blocks in
             it are replaced.
         hits: What was recalled for the turn that is being answered.
+        read: The stored thread of the turn, if it was just read; `None` to read it here.
 
     Returns:
         A list of the same messages and of blocks; the thread itself if it ends with an answer.
 
-    Cost: four statements, about 0.2 ms; five more, about 0.5 ms together, if a question of the thread that is
-    not in the cache had an uncertain place.
+    Cost: four statements, about 0.2 ms, without `read`; five more, about 0.5 ms together, if a question of
+    the thread that is not in the cache had an uncertain place.
     """
     thread = [message for message in thread if not (message.additional_kwargs and is_block(message))]
     newest = newest_human(thread)
@@ -229,7 +234,9 @@ def covered(
         return thread
     tree, before = (yield from tree_of(conversation)), conversation.runtime.get(RecalledBefore).values
     known, at = conversation.runtime.get(BlocksBefore).values, _address(conversation, tree, thread)
-    found = _NOTHING if not conversation.cover else (yield from _read(conversation, thread, known.get(at)))
+    found = _NOTHING
+    if conversation.cover:
+        found = yield from _read(conversation, thread, known.get(at), read)
     blocks = _Blocks(conversation, found, {message.id for message in thread})
     view: list[BaseMessage] = []
     made: dict[int, _Made] = {}
@@ -400,28 +407,40 @@ def _before(
 
 
 def _read(
-    conversation: ThreadedConversation, thread: Sequence[BaseMessage], known: _MadeBlocks | None
+    conversation: ThreadedConversation,
+    thread: Sequence[BaseMessage],
+    known: _MadeBlocks | None,
+    read: ThreadRead | None,
 ) -> Flow[_BlockSources]:
-    """Read what the blocks of a thread are made of; `known` are blocks that were made before."""
+    """Read what the blocks of a thread are made of.
+
+    Args:
+        conversation: The conversation.
+        thread: The thread.
+        known: Blocks that were made before.
+        read: As for `covered`.
+    """
     tree, cover = (yield from tree_of(conversation)), conversation.cover or 0.0
     asked_at = {n: str(message.id) for n, message in enumerate(thread) if isinstance(message, HumanMessage)}
-    questions = list(asked_at.values())
+    newest = next(reversed(asked_at.values()))
     shown = {message.id for message in thread}
     most = conversation.cover_tokens
     floor = FLOOR if most is None else min(FLOOR, most)
 
-    def find(conn: Conn) -> _BlockSources:
-        row = nodes.by_message(conn, tree, questions[-1])
-        if row is None:
-            return _NOTHING
-        path, head = runners_up.path(conn, row.key), trees.head(conn, tree)
-        version = head.epoch, head.version
-        made = {} if known is None or known.version != version else _usable(conn, known, thread, path)
-        asked = {
+    def asked_in(path: CandidatePath, made: Mapping[int, _Made]) -> dict[str, ParentChances]:
+        """The candidates of the questions whose blocks are not made."""
+        return {
             id_: path.candidates[id_]
             for n, id_ in asked_at.items()
             if n not in made and id_ in path.candidates
         }
+
+    def find(conn: Conn) -> _BlockSources:
+        version, path = read or _thread_to(conn, tree, newest) or (_NOTHING.version, _NOTHING.path)
+        made = _usable(known, thread, version, path)
+        if runners_up.forgotten(conn, _quoted_keys(made)):
+            made = {}
+        asked = asked_in(path, made)
         if not asked:
             return _NOTHING._replace(version=version, path=path, made=made)
         small, first = 0, dict[int, list[NodeRow]]()
@@ -441,14 +460,34 @@ def _read(
         turns = runners_up.turns(conn, tree, ends) if ends else {}
         return _BlockSources(version, path, turns, first, small, unseen, made)
 
+    if read is not None:
+        made = _usable(known, thread, *read)
+        asked = asked_in(read.path, made).values()
+        own = {number for number, id_ in read.path.messages.items() if id_ in shown}
+        quotes_nothing = all(
+            candidates.number > FIRST_NODES and not _missing(candidates.chances, own, cover)
+            for candidates in asked
+        )
+        if quotes_nothing and not _quoted_keys(made):
+            return _NOTHING._replace(version=read.version, path=read.path, made=made)
     return (yield from Sql(find))
 
 
+def _thread_to(conn: Conn, tree: int, question: str) -> ThreadRead | None:
+    """The thread down to a question; `None` if the question is not stored."""
+    row = nodes.by_message(conn, tree, question)
+    if row is None:
+        return None
+    return ThreadRead(trees.head(conn, tree).tree_version, runners_up.path(conn, row.key))
+
+
 def _usable(
-    conn: Conn, known: _MadeBlocks, thread: Sequence[BaseMessage], path: CandidatePath
+    known: _MadeBlocks | None, thread: Sequence[BaseMessage], version: TreeVersion, path: CandidatePath
 ) -> dict[int, _Made]:
     """The blocks that are still those of their questions: to the first that is not."""
     made: dict[int, _Made] = {}
+    if known is None or known.version != version:
+        return made
     same = next(
         (n for n, (id_, now) in enumerate(zip(known.ids, thread, strict=False)) if id_ != now.id),
         min(len(known.ids), len(thread)),
@@ -457,8 +496,12 @@ def _usable(
         if place >= same or block_made.candidates != path.candidates.get(str(thread[place].id)):
             break
         made[place] = block_made
-    keys = [key for block_made in made.values() for key in block_made.keys]
-    return {} if keys and runners_up.forgotten(conn, keys) else made
+    return made
+
+
+def _quoted_keys(made: Mapping[int, _Made]) -> list[int]:
+    """Keys of the nodes that blocks quote."""
+    return [key for block_made in made.values() for key in block_made.keys]
 
 
 def _small(rows: Sequence[NodeRow], floor: int) -> int:

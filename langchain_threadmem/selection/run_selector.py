@@ -24,7 +24,7 @@ from langchain_threadmem.selection.turn_ends import TurnEnd, TurnIndex
 from langchain_threadmem.tree.append import TIP, Draft, Parent
 from langchain_threadmem.tree.conversation import Conversation, tree_of
 from langchain_threadmem.tree.node import Chances, Placement
-from langchain_threadmem.tree.trees import TreeEpoch
+from langchain_threadmem.tree.trees import Head, TreeEpoch
 
 log = logging.getLogger(__package__)
 COVER = 0.92
@@ -106,6 +106,7 @@ class Past(NamedTuple):
         read_in: The epoch in which the numbers were read.
         open_until: Number of the last node whose turn the message may continue if the turn is open; `None` if
             it may continue any. A later open turn may be that of another run, which has just begun.
+        head: The head of the tree, if it was just read.
     """
 
     hidden: Sequence[Range] = ()
@@ -114,6 +115,7 @@ class Past(NamedTuple):
     before: int | None = None
     read_in: TreeEpoch | None = None
     open_until: int | None = None
+    head: Head | None = None
 
 
 EVERYTHING = Past()
@@ -197,8 +199,8 @@ def _turns(conversation: ThreadedConversation, tree: int, past: Past) -> Flow[Tu
     """The turns of a conversation that its selector needs."""
     runtime, newest = conversation.runtime, getattr(conversation.selector, "newest_turns", None)
     if past.hidden or newest is None:
-        return (yield from turns(runtime, tree))
-    index = yield from turns(runtime, tree, newest)
+        return (yield from turns(runtime, tree, head=past.head))
+    index = yield from turns(runtime, tree, newest, past.head)
     if index.since and past.before is not None and len(index.ends(past.before, newest)) < newest:
         return (yield from turns(runtime, tree))
     return index

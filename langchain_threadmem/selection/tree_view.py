@@ -159,18 +159,23 @@ class TurnIndexes(TreeCache[TurnIndex]):
     """The turn ends of conversations, by tree."""
 
 
-def turns(runtime: Runtime, tree: int, newest: int | None = None) -> Flow[TurnIndex]:
+def turns(
+    runtime: Runtime, tree: int, newest: int | None = None, head: trees.Head | None = None
+) -> Flow[TurnIndex]:
     """The turn ends of a conversation, cached and brought up to date.
 
     Args:
         runtime: The owner's memory.
         tree: The conversation.
         newest: The number of newest turn ends that are needed; `None` for all.
+        head: The head of the tree, if it was just read.
 
     Cost: one statement, and 25 µs for each node that is read.
     """
     cache = runtime.get(TurnIndexes).values
     index = cache.get((tree,))
+    if index is not None and head is not None and _is_current(index, head) and _suffices(index, newest):
+        return index
     nodes_read = NEWEST_NODES
     while True:
         step = _Reading(tree, index, newest, nodes_read)
@@ -235,6 +240,11 @@ class _Reading(NamedTuple):
         # The index of an unchanged tree contains its removed nodes already.
         read = nodes.since if index is self.turns else nodes.with_removed_humans
         return _News(index, read(conn, self.tree, last), stored_placements.since(conn, self.tree, last))
+
+
+def _is_current(index: TurnIndex, head: trees.Head) -> bool:
+    """Whether an index contains all nodes of a tree with this head."""
+    return index.version == head.version and index.last == head.next_seq - 1
 
 
 def _suffices(index: TurnIndex, newest: int | None) -> bool:

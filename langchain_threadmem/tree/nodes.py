@@ -307,6 +307,11 @@ def spans(conn: Conn, key: int) -> list[tuple[int, int]]:
     return [(row[0], row[1]) for row in conn.all(_SPANS, key)]
 
 
+def spans_query(key: int) -> BoundStatement:
+    """The query for `spans`, whose rows begin with the first and the last key of a range."""
+    return _SPANS, (key,)
+
+
 def written_spans(conn: Conn, key: int) -> list[tuple[int, int]]:
     """`spans` by the parents that the nodes were written under, to which stored lists refer."""
     return [(row[0], row[1]) for row in conn.all(_WRITTEN_SPANS, key)]
@@ -435,6 +440,11 @@ def by_key(conn: Conn, key: int) -> NodeRow | None:
     return _opened(conn, [row])[0] if row else None
 
 
+def key_query(key: int | None) -> BoundStatement:
+    """The query for the node with a key, see `versions_from`; it has no row for `None`."""
+    return _BY_KEY, (key,)
+
+
 def by_seq(conn: Conn, tree_id: int, seq: int) -> NodeRow | None:
     """A node of a tree by its number."""
     row = conn.one(_BY_SEQ, tree_id, seq)
@@ -556,7 +566,17 @@ def by_message(conn: Conn, tree_id: int, message: str) -> NodeRow | None:
 
 def versions(conn: Conn, tree_id: int, message: str) -> list[NodeRow]:
     """All nodes of a message: the live node, then the others from the newest to the oldest."""
-    return _opened(conn, conn.all(_VERSIONS, tree_id, message))
+    return versions_from(conn, conn.all(_VERSIONS, tree_id, message))
+
+
+def versions_query(tree_id: int, message: str) -> BoundStatement:
+    """The query for the nodes of a message."""
+    return _VERSIONS, (tree_id, message)
+
+
+def versions_from(conn: Conn, rows: Sequence[tuple[Any, ...]]) -> list[NodeRow]:
+    """The result of `versions`, from the rows of `versions_query`."""
+    return _opened(conn, rows)
 
 
 class MessagePlace(NamedTuple):
@@ -571,6 +591,11 @@ class MessagePlace(NamedTuple):
 def places(conn: Conn, tree_id: int, message: str) -> list[MessagePlace]:
     """The places of a message in any state."""
     return [MessagePlace(*row) for row in conn.all(_PLACES, tree_id, message)]
+
+
+def places_query(tree_id: int, message: str) -> BoundStatement:
+    """The query for the places of a message, the rows of `MessagePlace`."""
+    return _PLACES, (tree_id, message)
 
 
 def first_version(conn: Conn, tree_id: int, message: str) -> int | None:

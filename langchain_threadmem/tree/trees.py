@@ -45,6 +45,11 @@ class Head(NamedTuple):
     sealed: bool
     used: float | None
 
+    @property
+    def tree_version(self) -> TreeVersion:
+        """Epoch and version of the tree."""
+        return self.epoch, self.version
+
 
 NO_TREE = 0
 """The id of the tree of a conversation that does not exist; its head is that of an empty tree."""

@@ -115,7 +115,9 @@ _COPY = Statement(
 )
 
 
-def unseen(conn: Conn, tree_id: int, thread: str, since: int) -> Sequence[Range]:
+def unseen(
+    conn: Conn, tree_id: int, thread: str, since: int, history: EarlierTurns | None = None
+) -> Sequence[Range]:
     """The numbers of the nodes that a run does not see, as ranges.
 
     Args:
@@ -123,8 +125,10 @@ def unseen(conn: Conn, tree_id: int, thread: str, since: int) -> Sequence[Range]
         tree_id: The tree of the conversation.
         thread: The LangGraph thread; empty for the thread with the name of the conversation.
         since: Number of the first node of the turn that the run continues; 0 if it continues no turn.
+        history: The earlier turns, if the transaction has read them; `None` to read them here.
     """
-    history = earlier_turns(conn.each(history_query(tree_id, thread, since))[0])
+    if history is None:
+        history = earlier_turns(conn.each(history_query(tree_id, thread, since))[0])
     return _nodes_of(conn, tree_id, thread, _unseen_turns(conn, tree_id, thread, history))
 
 
@@ -195,13 +199,25 @@ def _unseen_turns(
     return joined([*turns, *((turn, turn) for turn, seq in later if is_unseen(seq))])
 
 
-def newest_first(conn: Conn, tree_id: int, thread: str) -> Iterator[tuple[int, str]]:
-    """Number and message id of the first node of each turn of a thread, the newest turn first."""
-    turn, most = ENDLESS, 2
-    while rows := conn.all(_BEFORE, tree_id, thread, turn, most):
+def newest_query(tree_id: int, thread: str) -> BoundStatement:
+    """The query for the rows with which `newest_first` begins."""
+    return _BEFORE, (tree_id, thread, ENDLESS, 2)
+
+
+def newest_first(
+    conn: Conn, tree_id: int, thread: str, newest: Sequence[tuple[Any, ...]] | None = None
+) -> Iterator[tuple[int, str]]:
+    """Number and message id of the first node of each turn of a thread, the newest turn first.
+
+    `newest` are the rows of `newest_query`, if the transaction has read them.
+    """
+    rows = conn.each(newest_query(tree_id, thread))[0] if newest is None else newest
+    most = 2
+    while rows:
         for _, seq, message in rows:
             yield seq, message
-        turn, most = rows[-1][0], 4 * most
+        most *= 4
+        rows = conn.all(_BEFORE, tree_id, thread, rows[-1][0], most)
 
 
 def is_begun(conn: Conn, tree_id: int, seq: int) -> bool:

@@ -15,6 +15,7 @@ from langchain_threadmem.selection.moves.heal import Moved
 from langchain_threadmem.selection.run_selector import Selected
 from langchain_threadmem.selection.titles import title_of, title_of_thread
 from langchain_threadmem.tree.append import TIP
+from langchain_threadmem.tree.lists.stored_lists import NodePlace
 
 OnSelect = Literal["apply", "suggest"]
 """Whether the place that the selector chooses is applied or only suggested."""
@@ -137,19 +138,21 @@ class Placed(NamedTuple):
 
     Attributes:
         message: The message.
-        node_id: Number of its node.
-        parent_id: Number of the node that it continues; `None` at a root.
+        place: The place of its node.
         active: Number of the node in which the active thread ended before the message.
         selected: The selection.
         moved: The earlier turns that were moved in the same transaction.
     """
 
     message: BaseMessage
-    node_id: int
-    parent_id: int | None
+    place: NodePlace
     active: int | None
     selected: Selected
     moved: Sequence[Moved] = ()
+
+    def place_of(self, message: BaseMessage) -> NodePlace | None:
+        """The place of a message, if it is this message."""
+        return self.place if message.id == self.message.id else None
 
 
 def selection_event(
@@ -164,15 +167,15 @@ def selection_event(
         suggest_at: The minimum probability of a suggestion; `None` for no suggestion.
     """
     message, selected = placed.message, placed.selected
-    active, end = (_end_above(selected, node) for node in (placed.active, placed.parent_id))
+    active, end = (_end_above(selected, node) for node in (placed.active, placed.place.parent))
     chances = dict(selected.chances)
     is_root = path[0].id == message.id
     return SelectionEvent(
         type=SELECTION,
         conversation_id=conversation_id,
         message_id=str(message.id),
-        node_id=placed.node_id,
-        parent_id=placed.parent_id,
+        node_id=placed.place.seq,
+        parent_id=placed.place.parent,
         kind="new_thread" if is_root else "continues" if end == active else "returns",
         probability=chances.get(end),
         candidates=[Candidate(parent_id=id_, probability=chance) for id_, chance in selected.chances],
@@ -220,7 +223,7 @@ def _suggestion(
     looks = "another topic" if parent is None else "a return to an earlier topic"
     return Suggestion(
         message_id=str(placed.message.id),
-        node_id=placed.node_id,
+        node_id=placed.place.seq,
         parent_id=parent,
         probability=probability,
         title=title,

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from langchain_core.messages import BaseMessage, HumanMessage, RemoveMessage, SystemMessage, ToolMessage
 from typing_extensions import TypedDict
@@ -52,6 +52,7 @@ from langchain_threadmem.messages.tool_pairs import whole_exchanges
 from langchain_threadmem.messages.typed_json import WriteOpaque
 from langchain_threadmem.selection import coverage
 from langchain_threadmem.selection.moves import corrections, heal
+from langchain_threadmem.selection.prompts.runners_up import ThreadRead, read_thread
 from langchain_threadmem.selection.run_selector import (
     EVERYTHING,
     Past,
@@ -66,7 +67,7 @@ from langchain_threadmem.tree import branches, nodes, revise, trees, turn_branch
 from langchain_threadmem.tree import placements as stored_placements
 from langchain_threadmem.tree.append import TIP, NodeWriter
 from langchain_threadmem.tree.conversation import tree_of
-from langchain_threadmem.tree.lists.stored_lists import AddedBelow, Newest, StoredList
+from langchain_threadmem.tree.lists.stored_lists import Newest, NodePlace, StoredList
 from langchain_threadmem.tree.nodes import NodeRow
 
 
@@ -162,12 +163,13 @@ def route(
             outcome, stored = yield from _route(
                 conversation, spoken, newest, routed, lineage, suggest_at is not None
             )
-        found = yield from _stored(conversation, spoken, newest)
+        place = outcome.place_of(spoken[newest]) if isinstance(outcome, Placed) else None
+        found = yield from _stored(conversation, spoken, newest, place)
         if found is not None:
             break
         if stored.outdated or (yield from _is_any_stored(conversation, spoken[newest + 1 :])):
             return None
-    row, path, shows = found
+    seq, parent, path, shows, read = found
     shows = shows and not stored.outdated
     rewritten = [message for message in given if not isinstance(message, RemoveMessage)]
     if not shows or spoken is not sent:
@@ -181,7 +183,7 @@ def route(
     # Providers refuse an answer without content; its node stays in the tree.
     rewritten = without_empty_answers(whole_exchanges(rewritten))
     if covers:
-        rewritten = yield from coverage.covered(conversation, rewritten)
+        rewritten = yield from coverage.covered(conversation, rewritten, read=read)
     is_unchanged = not stored.outdated and [new.id for new in rewritten] == [old.id for old in given]
     event, moved = None, list[MoveEvent]()
     if isinstance(outcome, Placed):
@@ -189,7 +191,7 @@ def route(
         moved = [move_event(conversation.name, turn) for turn in outcome.moved]
     reason = outcome.selected.reason if isinstance(outcome, Placed) else outcome.reason
     return Routed(
-        ActiveThread(message_id=row.message, node_id=row.seq, parent_id=row.parent, reason=reason),
+        ActiveThread(message_id=str(spoken[newest].id), node_id=seq, parent_id=parent, reason=reason),
         path,
         None if is_unchanged else rewritten,
         event,
@@ -197,26 +199,49 @@ def route(
     )
 
 
-def _stored(
-    conversation: ThreadedConversation, spoken: Sequence[BaseMessage], newest: int
-) -> Flow[tuple[NodeRow, list[BaseMessage], bool] | None]:
-    """The node of a message of a list, the messages from its root to it, and whether the list shows them.
+class _Stored(NamedTuple):
+    """A stored message of a list.
 
-    `None` if the message is not stored.
+    Attributes:
+        seq: Number of its node.
+        parent: Number of the parent; `None` for a root.
+        path: The messages from the root to it, without system messages.
+        shows: Whether the list shows them.
+        read: The thread, for its blocks.
     """
-    tree = yield from tree_of(conversation)
 
-    def read(conn: Conn) -> tuple[NodeRow, list[tuple[str, str, str]], bool] | None:
-        row = nodes.by_message(conn, tree, str(spoken[newest].id))
-        if row is None:
+    seq: int
+    parent: int | None
+    path: list[BaseMessage]
+    shows: bool
+    read: ThreadRead
+
+
+def _stored(
+    conversation: ThreadedConversation, spoken: Sequence[BaseMessage], newest: int, place: NodePlace | None
+) -> Flow[_Stored | None]:
+    """Read the thread of a message of a list; `None` if the message is not stored.
+
+    `place` is the place of the message, if it was just stored.
+    """
+    tree, message_id = (yield from tree_of(conversation)), str(spoken[newest].id)
+
+    def read(conn: Conn) -> tuple[NodePlace, list[tuple[str, str, str]], bool, ThreadRead] | None:
+        at = place
+        if at is None:
+            row = nodes.by_message(conn, tree, message_id)
+            at = None if row is None else NodePlace(row.key, row.seq, row.parent)
+        found = None if at is None else read_thread(conn, tree, at.key)
+        if at is None or found is None:
             return None
-        path = _path(conn, row.key)
-        return row, path, _shows(conn, tree, spoken[:newest], [id_ for id_, *_ in path])
+        thread, path = found
+        return at, path, _shows(conn, tree, spoken[:newest], [id_ for id_, *_ in path]), thread
 
     if (found := (yield from Sql(read))) is None:
         return None
-    row, path, shows = found
-    return row, decode_stored(path, other=conversation.runtime.parts.read), shows
+    at, path, shows, thread = found
+    messages = decode_stored(path, other=conversation.runtime.parts.read)
+    return _Stored(at.seq, at.parent, messages, shows, thread)
 
 
 def _is_any_stored(conversation: ThreadedConversation, messages: Sequence[BaseMessage]) -> Flow[bool]:
@@ -247,14 +272,20 @@ def _route(
     tree = yield from tree_of(conversation)  # The first messages of a list may have created it.
 
     def read(conn: Conn) -> tuple[int, int | None, Past]:
+        known = _read_known(conn, tree, spoken, newest, lineage)
         first = newest + 1
-        while first > start and (spoken[first - 1].id != routed or _is_removed(conn, tree, str(routed))):
-            if _is_routed(conn, tree, spoken[:first], write_value):
+        while first > start:
+            places = known.places_of(conn, tree, str(spoken[first - 1].id))
+            # A person may say a message again that was removed.
+            is_removed = bool(places) and all(place.state in nodes.HIDDEN for place in places)
+            if spoken[first - 1].id == routed and not is_removed:
+                break
+            if places and not is_removed and _is_routed(conn, tree, spoken[:first], write_value):
                 break
             first -= 1
         if first > newest:
             return first, None, EVERYTHING
-        return first, *_past(conn, tree, spoken, range(first, newest + 1), routed, lineage)
+        return first, *_past(conn, tree, spoken, range(first, newest + 1), routed, lineage, known)
 
     first, began, past = yield from Sql(read)
     if first > newest:
@@ -272,8 +303,12 @@ def _route(
     placed, stored = yield from write_list(conversation, prepared, work, selected.parent, queries.all)
     stored_now(conversation.runtime, selected.vectors)
     selected = placed.selected
-    if selected.turns is not None and selected.placement is not None and placed.parent_id == selected.parent:
-        selected.turns.explain(placed.node_id, selected.placement)
+    if (
+        selected.turns is not None
+        and selected.placement is not None
+        and placed.place.parent == selected.parent
+    ):
+        selected.turns.explain(placed.place.seq, selected.placement)
     return placed, stored
 
 
@@ -326,7 +361,7 @@ def _place(
         rows = write.also[1] if write.also else conn.each(selected.vectors.places_query())[0]
         selected.vectors.store(conn, rows)
     stored = write.place(Newest(message_id, parent))
-    here: NodeRow | AddedBelow | None = stored.newest
+    here: NodeRow | NodePlace | None = stored.newest
     history = None
     if here is None:
         here, stored = _placed_before(conversation, write, message_id, selected, stored)
@@ -338,7 +373,8 @@ def _place(
             stored_placements.put(conn, [(here.key, message_id, selected.placement)])
     is_unseen = is_unseen_after(conn, tree, lineage)
     turn_branches.begin(conn, tree, lineage.thread, first, since, is_unseen, history)
-    return Placed(new[0], here.seq, here.parent, active, selected, moved), stored
+    place = NodePlace(here.key, here.seq, here.parent)
+    return Placed(new[0], place, active, selected, moved), stored
 
 
 def _placed_before(
@@ -383,6 +419,57 @@ def _path(conn: Conn, key: int) -> list[tuple[str, str, str]]:
     return [row[:3] for row in nodes.thread_messages(conn, key) if row[2] != "system"]
 
 
+class _Known(NamedTuple):
+    """What is read at once about the newest human message of a list.
+
+    Attributes:
+        head: The head of the tree.
+        message: Id of the message.
+        places: Its places.
+        end: Id of the message before it; `None` for the first message.
+        last: The node of that message.
+        turns: The rows of `turn_branches.newest_query`.
+    """
+
+    head: trees.Head
+    message: str
+    places: list[nodes.MessagePlace]
+    end: str | None
+    last: NodeRow | None
+    turns: Sequence[tuple[Any, ...]]
+
+    def places_of(self, conn: Conn, tree: int, message: str) -> list[nodes.MessagePlace]:
+        """The places of this or of another message."""
+        return self.places if message == self.message else nodes.places(conn, tree, message)
+
+    def node_of(self, conn: Conn, tree: int, message: str) -> NodeRow | None:
+        """The node of the message before it, or of another message."""
+        return self.last if message == self.end else nodes.by_message(conn, tree, message)
+
+
+def _read_known(
+    conn: Conn, tree: int, spoken: Sequence[BaseMessage], newest: int, lineage: Lineage
+) -> _Known:
+    message, end = str(spoken[newest].id), str(spoken[newest - 1].id) if newest else None
+    if not tree:
+        return _Known(trees.head(conn, tree), message, [], end, None, ())
+    head, places, turns, *last = conn.each(
+        trees.head_query(tree),
+        nodes.places_query(tree, message),
+        turn_branches.newest_query(tree, lineage.thread),
+        *([] if end is None else [nodes.versions_query(tree, end)]),
+    )
+    before = nodes.versions_from(conn, last[0]) if last else []
+    return _Known(
+        trees.head_of(head),
+        message,
+        [nodes.MessagePlace(*row) for row in places],
+        end,
+        before[0] if before else None,
+        turns,
+    )
+
+
 def _past(
     conn: Conn,
     tree: int,
@@ -390,18 +477,19 @@ def _past(
     unrouted: range,
     routed: str | None,
     lineage: Lineage,
+    known: _Known,
 ) -> tuple[int | None, Past]:
     """The first node of the turn that a run continues, if it is stored, and the messages that it has seen.
 
     `unrouted` are the positions of the human messages at the end of the list that are not routed.
     """
-    head, new = trees.head(conn, tree), [str(spoken[index].id) for index in unrouted]
+    head, new = known.head, [str(spoken[index].id) for index in unrouted]
     read_in = tree, head.epoch
-    stored = (nodes.first_version(conn, tree, message) for message in new)
-    before = min((seq for seq in stored if seq is not None), default=head.next_seq)
-    end = spoken[unrouted.start - 1].id if unrouted.start else None
-    since = newest_turn(conn, tree, spoken[: unrouted.stop - 1], lineage.thread)
-    last = None if end is None else nodes.by_message(conn, tree, end)
+    stored = [place.seq for message in new for place in known.places_of(conn, tree, message)]
+    before = min(stored, default=head.next_seq)
+    end = str(spoken[unrouted.start - 1].id) if unrouted.start else None
+    since = newest_turn(conn, tree, spoken[: unrouted.stop - 1], lineage.thread, known.turns)
+    last = None if end is None else known.node_of(conn, tree, end)
     if last is not None and last.parent != since:
         # The question of the last turn may have been deleted from the list.
         since = max(_question_above(conn, tree, last) or 0, since or 0) or None
@@ -412,12 +500,16 @@ def _past(
         since = None if came_from is None else nodes.first_version(conn, tree, came_from)
     if since is None:
         if not lineage.rewound:
-            return None, Past(before=before, read_in=read_in)  # The run has no stored turn.
+            return None, Past(before=before, read_in=read_in, head=head)  # The run has no stored turn.
         since = 0
-    hidden = turn_branches.unseen(conn, tree, lineage.thread, since)
-    tip = _tip_before(conn, tree, head, new)
+    history, tips = conn.each(
+        turn_branches.history_query(tree, lineage.thread, since), nodes.key_query(head.tip)
+    )
+    hidden = turn_branches.unseen(conn, tree, lineage.thread, since, turn_branches.earlier_turns(history))
+    tip = _tip_before(conn, tree, head, new, nodes.versions_from(conn, tips))
     open_until = since if lineage.rewound else None
-    return since, Past(hidden, tip, None if last is None else last.seq, before, read_in, open_until)
+    seq = None if last is None else last.seq
+    return since, Past(hidden, tip, seq, before, read_in, open_until, head)
 
 
 def _question_above(conn: Conn, tree: int, row: NodeRow) -> int | None:
@@ -439,9 +531,20 @@ def _revive(conversation: ThreadedConversation, given: Sequence[BaseMessage]) ->
         yield from corrections.revive(conversation, message_id)
 
 
-def _tip_before(conn: Conn, tree: int, head: trees.Head, new: Collection[str]) -> int | None:
-    """The end of the active thread before new messages, which a saver may have stored already."""
-    tip = None if head.tip is None else nodes.by_key(conn, head.tip)
+def _tip_before(
+    conn: Conn,
+    tree: int,
+    head: trees.Head,
+    new: Collection[str],
+    tips: Sequence[NodeRow] | None = None,
+) -> int | None:
+    """The end of the active thread before new messages, which a saver may have stored already.
+
+    `tips` is the node at the tip, if the transaction has read it.
+    """
+    if tips is None:
+        tips = nodes.versions_from(conn, conn.each(nodes.key_query(head.tip))[0])
+    tip = tips[0] if tips else None
     if tip is None or tip.message not in new:
         return None if tip is None else tip.seq
     before = (nodes.by_seq(conn, tree, seq) for seq in range(head.next_seq - 1, 0, -1))
@@ -491,12 +594,6 @@ def _is_routed(conn: Conn, tree: int, spoken: Sequence[BaseMessage], write_value
     return index < 0 and any(
         version.key not in own_keys for version in branches.versions(conn, tree, rows[0])
     )
-
-
-def _is_removed(conn: Conn, tree: int, message: str) -> bool:
-    """Whether a message was stored and all its versions were removed; a person may say it again."""
-    places = nodes.places(conn, tree, message)
-    return bool(places) and all(place.state in nodes.HIDDEN for place in places)
 
 
 def _above(conn: Conn, tree: int, seq: int | None) -> NodeRow | None:

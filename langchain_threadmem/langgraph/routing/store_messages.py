@@ -39,7 +39,7 @@ from langchain_threadmem.selection.run_selector import (
     parent_if_emptied,
     select,
 )
-from langchain_threadmem.selection.tree_view import turns
+from langchain_threadmem.selection.tree_view import add_written, turns
 from langchain_threadmem.selection.turn_ends import Speech
 from langchain_threadmem.storage.statements import BoundStatement, Conn
 from langchain_threadmem.summaries import queries as summary_queries
@@ -51,6 +51,7 @@ from langchain_threadmem.tree.lists import stored_lists
 from langchain_threadmem.tree.lists.encoded import EncodedMessage
 from langchain_threadmem.tree.lists.list_cache import CachedList, ListCache, PreparedList
 from langchain_threadmem.tree.lists.stored_lists import Newest, PlacementRows, StoredList, place_list
+from langchain_threadmem.tree.node import ConversationNode
 from langchain_threadmem.tree.rows import drafts_of
 from langchain_threadmem.tree.trees import TreeEpoch
 
@@ -90,6 +91,18 @@ class ListWrite:
     def stored_ids(self) -> set[str]:
         """The ids of the messages after the stored beginning that have a place in the tree."""
         return set() if self.rows_read is None else self.rows_read.message_ids
+
+    @property
+    def new_nodes(self) -> list[ConversationNode]:
+        """The nodes that were written, if all are live messages of the list; else none."""
+        if self.stored is None or len(self.stored.new_places) != self.stored.written:
+            return []
+        places = self.stored.new_places
+        messages = self.prepared.messages[self.prepared.matched :]
+        message_of = {str(message.id): message for message in messages if message.id in places}
+        if len(message_of) < len(places):
+            return []
+        return [ConversationNode(at.seq, message_of[id_], at.parent) for id_, at in places.items()]
 
     def place(self, newest: Newest | None = None) -> StoredList:
         """Store the list; `newest` is the message whose parent a selector has chosen."""
@@ -135,9 +148,7 @@ def write_list(
     cache.add_stored(name, prepared.rest, time.time())
     while True:
 
-        def write(
-            conn: Conn, prepared: PreparedList = prepared
-        ) -> tuple[T, CachedList | None, Removed] | None:
+        def write(conn: Conn, prepared: PreparedList = prepared) -> tuple[T, ListWrite, Removed] | None:
             trees.lock(conn, tree)
             query = stored_lists.placement_query(tree, prepared.rest, prepared.after, otherwise)
             places, *others = conn.each(query, *also)
@@ -148,17 +159,18 @@ def write_list(
             value = work(list_write)
             keys = () if list_write.stored is None else list_write.stored.removed
             left = summary_queries.take_out_removed(conn, runtime.owner, name, keys)
-            return value, list_write.cached, left
+            return value, list_write, left
 
         written = yield from Sql(write, write=True)
         if written is not None:
             break
         prepared = prepared.without_base(runtime.parts.keep)  # Another writer has changed the tree.
-    value, cached, removed = written
+    value, done, removed = written
     if removed.keys:
         yield from drop(runtime, removed)
-    if cached is not None:
-        cache.add_list(name, "", cached)
+    if done.cached is not None:
+        cache.add_list(name, "", done.cached)
+    add_written(runtime, tree, done.new_nodes)
     return value
 
 
@@ -551,14 +563,21 @@ def spoken_of(given: Sequence[BaseMessage]) -> list[BaseMessage]:
     return list(spoken.values())
 
 
-def newest_turn(conn: Conn, tree: int, given: Sequence[BaseMessage], thread: str) -> int | None:
+def newest_turn(
+    conn: Conn,
+    tree: int,
+    given: Sequence[BaseMessage],
+    thread: str,
+    newest: Sequence[tuple[Any, ...]] | None = None,
+) -> int | None:
     """Number of the first node of the newest turn in a list.
 
     A graph around a chat appends the messages of earlier turns to its list when the chat returns to them, so
-    the last human message of a list may belong to an earlier turn.
+    the last human message of a list may belong to an earlier turn. `newest` is that of
+    `turn_branches.newest_first`.
     """
     ids = {message.id for message in given}
-    turns = turn_branches.newest_first(conn, tree, thread) if ids else ()
+    turns = turn_branches.newest_first(conn, tree, thread, newest) if ids else ()
     return next((seq for seq, message in turns if message in ids), None)
 
 

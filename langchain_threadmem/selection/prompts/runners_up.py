@@ -11,15 +11,21 @@ from sqlalchemy import select
 from langchain_threadmem.common.ranges import Range
 from langchain_threadmem.storage.schema import State, node, placement, unit
 from langchain_threadmem.storage.statements import Conn, Statement, within
-from langchain_threadmem.tree import nodes, turn_branches
+from langchain_threadmem.tree import nodes, trees, turn_branches
 from langchain_threadmem.tree import placements as stored_placements
 from langchain_threadmem.tree.node import KEPT_BY_HAND, Chances
 from langchain_threadmem.tree.nodes import NodeRow
+from langchain_threadmem.tree.trees import TreeVersion
 
 _LONGEST_TURN = 16
 """The number of the newest messages of a thread in which the beginning of its last turn is looked for."""
 _PATH = nodes.RangeStatement(
     select(*node.c["seq", "message", "state", "key"], placement.c.chances).outerjoin(
+        placement, placement.c.key == node.c.key
+    )
+)
+_THREAD = nodes.RangeStatement(
+    select(*node.c["message", "body", "role", "seq", "state"], placement.c.chances).outerjoin(
         placement, placement.c.key == node.c.key
     )
 )
@@ -57,11 +63,45 @@ class CandidatePath(NamedTuple):
     candidates: dict[str, ParentChances]
 
 
+class ThreadRead(NamedTuple):
+    """A thread as it was read for a prompt.
+
+    Attributes:
+        version: Epoch and version of the tree.
+        path: The thread.
+    """
+
+    version: TreeVersion
+    path: CandidatePath
+
+
+def read_thread(conn: Conn, tree: int, key: int) -> tuple[ThreadRead, list[tuple[str, str, str]]] | None:
+    """The thread down to a node, and message id, body and role of its messages, without system messages.
+
+    `None` if the tree or the node does not exist any more.
+    """
+    head, spans = conn.each(trees.head_query(tree), nodes.spans_query(key))
+    if not head:
+        return None
+    rows = nodes.opened_messages(conn, [_THREAD.rows(conn, [(first, last) for first, last, _ in spans])])
+    if not rows or rows[-1][4] in nodes.HIDDEN:
+        return None
+    shown = [row[:3] for row in rows if row[4] not in nodes.HIDDEN and row[2] != "system"]
+    found = _candidate_path((row[3], row[0], row[4], row[5]) for row in rows)
+    return ThreadRead(trees.head_of(head).tree_version, found), shown
+
+
 def path(conn: Conn, key: int) -> CandidatePath:
     """The thread down to a node."""
+    rows = _PATH.rows(conn, nodes.spans(conn, key))
+    return _candidate_path((number, message, state, chances) for number, message, state, _, chances in rows)
+
+
+def _candidate_path(rows: Iterable[tuple[int, str, int, str | None]]) -> CandidatePath:
+    """A thread from the number, message id, state and stored candidates of its nodes."""
     messages: dict[int, str] = {}
     candidates: dict[str, ParentChances] = {}
-    for number, message, state, _, chances in _PATH.rows(conn, nodes.spans(conn, key)):
+    for number, message, state, chances in rows:
         if state == State.PURGED:
             continue
         messages[number] = message

@@ -53,8 +53,8 @@ class Location(NamedTuple):
     aside: bool
 
 
-class AddedBelow(NamedTuple):
-    """A new message that was written below the parent that a selector has chosen.
+class NodePlace(NamedTuple):
+    """The place of a node.
 
     Attributes:
         key: Key of the node.
@@ -80,7 +80,8 @@ class StoredList(NamedTuple):
         exact: Whether the stored nodes are the messages of the list, with all their parts, and no message is
             an aside that is not stored.
         added: The messages that were written.
-        newest: The node of the message whose parent a selector has chosen, if the message was never stored
+        new_places: The places of the live nodes among them, by message id, in the order of their numbers.
+        newest: The place of the message whose parent a selector has chosen, if the message was never stored
             before and its node is below that parent.
     """
 
@@ -92,7 +93,8 @@ class StoredList(NamedTuple):
     outdated: bool = False
     exact: bool = True
     added: Sequence[nodes.MessageRow] = ()
-    newest: AddedBelow | None = None
+    new_places: Mapping[str, NodePlace] = MappingProxyType({})
+    newest: NodePlace | None = None
 
 
 class Newest(NamedTuple):
@@ -289,6 +291,7 @@ def place_list(
     exact = whole or _is_exact(conn, rows_read.places, messages, locations)
     stored = StoredList(
         *(locations, planned.shared, former, writer.written, writer.removed, outdated, exact, writer.added),
+        new_places=writer.new_places,
         newest=None if newest is None else writer.added_below(newest),
     )
     return stored, head
@@ -329,7 +332,7 @@ class _ListWriter:
         self._answers: dict[
             int, int
         ] = {}  # the new version, by the key of a moved answer to the replaced node
-        self._numbers: dict[str, tuple[int, int, int | None]] = {}  # of the new nodes, by message id
+        self.new_places: dict[str, NodePlace] = {}
         self.removed: list[int] = []
         self.added: list[nodes.MessageRow] = []
 
@@ -337,14 +340,14 @@ class _ListWriter:
         """Use rows of parents that the transaction has read."""
         self._nodes.read |= parents
 
-    def added_below(self, newest: Newest) -> AddedBelow | None:
+    def added_below(self, newest: Newest) -> NodePlace | None:
         """See `StoredList.newest`."""
-        added = self._numbers.get(newest.message_id)
+        added = self.new_places.get(newest.message_id)
         if added is None or newest.message_id in self._places:
             return None
         parent = self.key_of(newest.parent)
-        is_below = added[2] == (None if parent is None else self._seq(parent))
-        return AddedBelow(*added) if is_below else None
+        is_below = added.parent == (None if parent is None else self._seq(parent))
+        return added if is_below else None
 
     @property
     def written(self) -> int:
@@ -444,7 +447,7 @@ class _ListWriter:
         self._seqs[key] = under if is_removed else number
         self._new.append(key)
         if new.state == State.LIVE:
-            self._numbers[message.id] = key, number, under
+            self.new_places[message.id] = NodePlace(key, number, under)
         self.added.append((message.id, message.body, message.role, key, int(new.state)))
         if new.supersedes is not None and message.role != "system":
             self._versions[new.supersedes] = key
