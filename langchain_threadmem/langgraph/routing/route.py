@@ -264,16 +264,23 @@ def _route(
         The place of the first of them, or the reason if all of them already have places; and the stored list.
     """
     write_value, start = conversation.runtime.parts.keep, start_of_turn(spoken, newest)
-    earlier, _ = yield from store_spoken(conversation, list(spoken[:start]), routed)
+    earlier, unchecked = list(spoken[:start]), None
+    if earlier:
+        prepared = prepare(conversation, earlier)
+        unchecked = prepared if prepared.is_cached and not lineage.rewound else None
+        if unchecked is None:
+            earlier, _ = yield from store_spoken(conversation, earlier, routed, prepared)
     if lineage.rewound:
         yield from _revive(conversation, earlier)
     shift, spoken = len(earlier) - start, [*earlier, *spoken[start:]]
     start, newest = start + shift, newest + shift
     tree = yield from tree_of(conversation)  # The first messages of a list may have created it.
 
-    def read(conn: Conn) -> tuple[int, int | None, Past]:
+    def read(conn: Conn) -> tuple[int, int | None, Past, int] | None:
         known = _read_known(conn, tree, spoken, newest, lineage)
-        first = newest + 1
+        if unchecked is not None and not unchecked.is_current(tree, known.head):
+            return None
+        first, at = newest + 1, known.places[0].seq if len(known.places) == 1 else 0
         while first > start:
             places = known.places_of(conn, tree, str(spoken[first - 1].id))
             # A person may say a message again that was removed.
@@ -284,17 +291,20 @@ def _route(
                 break
             first -= 1
         if first > newest:
-            return first, None, EVERYTHING
-        return first, *_past(conn, tree, spoken, range(first, newest + 1), routed, lineage, known)
+            return first, None, EVERYTHING, at
+        return first, *_past(conn, tree, spoken, range(first, newest + 1), routed, lineage, known), at
 
-    first, began, past = yield from Sql(read)
+    if (found := (yield from Sql(read))) is None:  # Another writer has changed the tree.
+        yield from store(conversation, earlier, routed)
+        return (yield from _route(conversation, spoken, newest, routed, lineage, suggest))
+    first, began, past, at = found
     if first > newest:
         # A stored message with other content is a new version, which has the place of the old version.
         stored = yield from store(conversation, spoken[: newest + 1], str(spoken[newest].id))
         return NEW_VERSION if stored.written else IN_PLACE, stored
     selected = yield from select(conversation, spoken[newest], past, suggest)
 
-    queries = _Queries(tree, selected, began, lineage)
+    queries = _Queries(tree, selected, began, lineage, at)
 
     def work(write: ListWrite) -> tuple[Placed, StoredList]:
         return _place(conversation, write, spoken[first : newest + 1], queries)
@@ -320,12 +330,14 @@ class _Queries(NamedTuple):
         selected: The selection.
         since: The first node of the turn that the run continues.
         lineage: The branch that the run continues.
+        at: Number of the node of the message, if it has one place; else 0.
     """
 
     tree: int
     selected: Selected
     since: int | None
     lineage: Lineage
+    at: int
 
     @property
     def all(self) -> list[BoundStatement]:
@@ -333,7 +345,7 @@ class _Queries(NamedTuple):
         if not self.tree:
             return []
         vectors = self.selected.vectors
-        history = turn_branches.history_query(self.tree, self.lineage.thread, self.since)
+        history = turn_branches.history_query(self.tree, self.lineage.thread, self.since, self.at)
         return [history] if vectors is None else [history, vectors.places_query()]
 
 
@@ -345,7 +357,7 @@ def _place(
 ) -> tuple[Placed, StoredList]:
     """Store a list whose last messages are new, the first of them below the selected parent."""
     conn, tree, head = write.conn, write.tree, write.head
-    _, selected, since, lineage = queries
+    _, selected, since, lineage, at = queries
     if not trees.keeps_numbers((tree, head.epoch), selected.chosen_in):
         # The conversation was emptied meanwhile, so the selection names and quotes removed messages.
         parent = write.otherwise = parent_if_emptied(conversation)
@@ -368,7 +380,8 @@ def _place(
         first = nodes.first_version(conn, tree, message_id) or here.seq
     else:
         first = here.seq
-        history = turn_branches.earlier_turns(write.also[0]) if write.also else None
+        if write.also and (here.seq == at or message_id in stored.new_places):
+            history = turn_branches.earlier_turns(write.also[0])
         if parent is not TIP and selected.placement is not None:
             stored_placements.put(conn, [(here.key, message_id, selected.placement)])
     is_unseen = is_unseen_after(conn, tree, lineage)

@@ -213,12 +213,18 @@ def store(
 
 
 def store_spoken(
-    conversation: ThreadedConversation, spoken: list[BaseMessage], routed: str | None
+    conversation: ThreadedConversation,
+    spoken: list[BaseMessage],
+    routed: str | None,
+    prepared: PreparedList | None = None,
 ) -> Flow[tuple[list[BaseMessage], StoredList]]:
-    """Store messages of a list that belong to the conversation; returns them with their stored ids, too."""
+    """Store messages of a list that belong to the conversation; returns them with their stored ids, too.
+
+    `prepared` is the list, if it is prepared already.
+    """
     if not spoken:
         return spoken, NOTHING
-    prepared = prepare(conversation, spoken)
+    prepared = prepared or prepare(conversation, spoken)
     turn = next((n for n, message in enumerate(spoken) if message.id == routed), 0)
     if prepared.matched < turn:  # The list before the turn may be a history that was sent with other ids.
         known, _ = yield from recognised(conversation, spoken, turn)
@@ -259,7 +265,7 @@ def _with_own_ids(
 def _is_stored(conversation: ThreadedConversation, prepared: PreparedList) -> Flow[bool]:
     """Whether all messages of a list are stored, as far as the cache of lists knows."""
     tree = yield from tree_of(conversation)
-    if prepared.base is None or prepared.rest or not tree:
+    if not prepared.is_cached or not tree:
         return False
     head = yield from Sql(lambda conn: trees.head(conn, tree))
     return prepared.is_current(tree, head)

@@ -174,6 +174,11 @@ class PreparedList:
         """Key of the last message of the shared beginning that is not an aside."""
         return next((location.key for location in reversed(self.beginning) if not location.aside), None)
 
+    @property
+    def is_cached(self) -> bool:
+        """Whether a cached list contains all messages of the list."""
+        return self.base is not None and not self.rest
+
     def is_current(self, tree: int, head: Head) -> bool:
         """Whether the tree has not changed since the cached list was stored."""
         base = self.base

@@ -81,8 +81,8 @@ class StoredList(NamedTuple):
             an aside that is not stored.
         added: The messages that were written.
         new_places: The places of the live nodes among them, by message id, in the order of their numbers.
-        newest: The place of the message whose parent a selector has chosen, if the message was never stored
-            before and its node is below that parent.
+        newest: The place of the message whose parent a selector has chosen, if it is the only place of the
+            message and below that parent.
     """
 
     locations: list[Location]
@@ -292,7 +292,7 @@ def place_list(
     stored = StoredList(
         *(locations, planned.shared, former, writer.written, writer.removed, outdated, exact, writer.added),
         new_places=writer.new_places,
-        newest=None if newest is None else writer.added_below(newest),
+        newest=None if newest is None else writer.place_below(newest),
     )
     return stored, head
 
@@ -340,14 +340,16 @@ class _ListWriter:
         """Use rows of parents that the transaction has read."""
         self._nodes.read |= parents
 
-    def added_below(self, newest: Newest) -> NodePlace | None:
+    def place_below(self, newest: Newest) -> NodePlace | None:
         """See `StoredList.newest`."""
+        parent, stored = self.key_of(newest.parent), self._places.get(newest.message_id, ())
+        number = None if parent is None else self._seq(parent)
         added = self.new_places.get(newest.message_id)
-        if added is None or newest.message_id in self._places:
+        if added is not None:
+            return added if not stored and added.parent == number else None
+        if len(stored) != 1 or self._changed or stored[0].state != State.LIVE or stored[0].parent != parent:
             return None
-        parent = self.key_of(newest.parent)
-        is_below = added.parent == (None if parent is None else self._seq(parent))
-        return added if is_below else None
+        return NodePlace(stored[0].key, stored[0].seq, number)
 
     @property
     def written(self) -> int:
