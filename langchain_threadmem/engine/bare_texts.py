@@ -8,6 +8,7 @@ an import, are bare as far as the constant text is known or is seen among them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from langchain_core.messages import BaseMessage
 
@@ -38,6 +39,8 @@ class BareTexts:
         self.text_of = text_of
         self.by_node: dict[int, str] = {}
         """The texts of human messages by `text_of`, by number of the node."""
+        self.derived: dict[int, tuple[Any, Any]] = {}
+        """What was made of a value and its bare text, with the value, by a number."""
         self.is_known = False
         """Whether the constant text was determined."""
         self._bare: tuple[ConstantText, dict[str, str]] = NOTHING, {}
@@ -55,6 +58,7 @@ class BareTexts:
         constant = constant_text(texts[-LATEST:])
         if constant != self.constant:
             self._bare = constant, {}
+            self.derived = {}
 
     def of_message(self, message: BaseMessage) -> str:
         """The text of a human message without constant text."""
@@ -71,6 +75,7 @@ class BareTexts:
             return texts
         if len(known) > _CACHED:
             known.clear()
+            self.derived = {}
         for text in texts:
             if text not in known:
                 known[text] = constant.without(text)

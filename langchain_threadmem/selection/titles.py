@@ -19,6 +19,8 @@ from langchain_threadmem.messages.text import one_line
 
 LONGEST_TITLE: Final = 40
 """The maximum number of characters of a title."""
+ASKED: Final = 2
+"""The number of human messages in which the title of a thread is searched: the first may be a greeting."""
 LOOKED_AT: Final = 4000
 """The number of characters at the beginning of a text in which its first words are searched."""
 _SPACES: Final = re.compile(r"\s+")

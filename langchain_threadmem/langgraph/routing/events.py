@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Final, Literal, NamedTuple, get_args
 
 from langchain_core.messages import BaseMessage
@@ -13,7 +14,7 @@ from langchain_threadmem.errors import InputError
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.selection.moves.heal import Moved
 from langchain_threadmem.selection.run_selector import Selected
-from langchain_threadmem.selection.titles import title_of, title_of_thread
+from langchain_threadmem.selection.titles import ASKED, title_of, title_of_thread
 from langchain_threadmem.tree.append import TIP
 from langchain_threadmem.tree.lists.stored_lists import NodePlace
 
@@ -180,7 +181,7 @@ def selection_event(
         probability=chances.get(end),
         candidates=[Candidate(parent_id=id_, probability=chance) for id_, chance in selected.chances],
         reason=selected.reason,
-        title=title_of_thread(path),
+        title=title_of_thread(islice((said for said in path if said.type == "human"), ASKED)),
         suggestion=None if suggest_at is None else _suggestion(placed, end, chances, suggest_at),
     )
 

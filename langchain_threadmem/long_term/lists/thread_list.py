@@ -17,6 +17,7 @@ from langchain_threadmem.engine.runtime import TreeCache
 from langchain_threadmem.long_term.lists import queries
 from langchain_threadmem.long_term.lists.queries import OutlineTuple
 from langchain_threadmem.messages.roles import SPOKEN
+from langchain_threadmem.selection.titles import ASKED
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree.trees import Head
@@ -24,10 +25,6 @@ from langchain_threadmem.tree.trees import Head
 LastSaid = tuple[float, int, int]
 """The message of a path that was said last: its time, the number of its first place, its key."""
 _NOTHING: LastSaid = (-math.inf, 0, 0)
-
-
-ASKED = 2
-"""The number of human messages in which the title of a thread is searched: the first may be a greeting."""
 
 
 class ThreadPath(NamedTuple):

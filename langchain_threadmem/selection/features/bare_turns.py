@@ -74,5 +74,12 @@ def bare_turns(turn_ends: Iterable[TurnEnd], bare: BareTexts) -> list[TurnEnd]:
     if not (bare.constant or bare.by_node):
         return list(turn_ends)
     ends = list(turn_ends)
-    bared = zip(ends, bare.of_all(given_texts(ends, bare)), strict=True)
-    return [end if text == end.human else replace(end, human=text) for end, text in bared]
+    texts = bare.of_all(given_texts(ends, bare))
+    known = bare.derived
+    for n, (end, text) in enumerate(zip(ends, texts, strict=True)):
+        if text != end.human:
+            given, made = known.get(end.id, (None, None))
+            if given is not end or made.human != text:
+                known[end.id] = end, (made := replace(end, human=text))
+            ends[n] = made
+    return ends

@@ -87,14 +87,14 @@ def read_thread(conn: Conn, tree: int, key: int) -> tuple[ThreadRead, list[tuple
     if not rows or rows[-1][4] in nodes.HIDDEN:
         return None
     shown = [row[:3] for row in rows if row[4] not in nodes.HIDDEN and row[2] != "system"]
-    found = _candidate_path((row[3], row[0], row[4], row[5]) for row in rows)
+    found = _candidate_path([(row[3], row[0], row[4], row[5]) for row in rows])
     return ThreadRead(trees.head_of(head).tree_version, found), shown
 
 
 def path(conn: Conn, key: int) -> CandidatePath:
     """The thread down to a node."""
     rows = _PATH.rows(conn, nodes.spans(conn, key))
-    return _candidate_path((number, message, state, chances) for number, message, state, _, chances in rows)
+    return _candidate_path([(row[0], row[1], row[2], row[4]) for row in rows])
 
 
 def _candidate_path(rows: Iterable[tuple[int, str, int, str | None]]) -> CandidatePath:
