@@ -36,8 +36,8 @@ TURNS, WARM = 40, 6
 """The turns of the conversation, and the calls before the counted call."""
 BUDGETS = {
     "append, linear": (25, 87),
-    "append, semantic": (53, 715),
-    "select_thread_node": (84, 2110),
+    "append, semantic": (52, 705),
+    "select_thread_node": (83, 1960),
     "put": (33, 346),
     "recall": (41, 803),
     "query": (47, 1362),

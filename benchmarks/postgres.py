@@ -26,6 +26,7 @@ from uuid import uuid4
 import psycopg
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.postgres import PostgresSaver
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.graph import START, MessagesState, StateGraph
@@ -35,7 +36,9 @@ from psycopg_pool import AsyncConnectionPool, ConnectionPool
 from benchmarks._measure import Line, Times, against, command
 from benchmarks.append import ANSWER, QUESTION
 from benchmarks.checkpoint import config_of
-from langchain_threadmem import MemorySystem, ThreadMemSaver
+from benchmarks.statements import SUBJECTS, WordVectors
+from langchain_threadmem import MemorySystem, ThreadMemSaver, select_thread_node
+from langchain_threadmem.langgraph.node import ThreadedState
 
 MINE, PEER, SYNC_PEER = "langchain_threadmem", "AsyncPostgresSaver", "PostgresSaver"
 MOST, MOST_CPU, MOST_STATEMENTS = 1.2, 1.0, 15
@@ -44,6 +47,7 @@ TURNS = 5
 CONNECTIONS = 15
 FIRST_TURNS = 20
 COUNTED = 10
+ROUTED_TURNS, MOST_ROUTED = 40, 20
 PEER_OPTIONS = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
 _names = count()
 Talk = Callable[[Any], Awaitable[None]]
@@ -54,14 +58,19 @@ def answered(state: MessagesState) -> dict[str, Any]:
     return {"messages": [AIMessage(ANSWER.format(n=len(state["messages"])), id=str(uuid4()))]}
 
 
-def chat(saver: BaseCheckpointSaver[Any], *, sync: bool = False) -> Any:
-    """A graph whose only node answers."""
+def chat(saver: BaseCheckpointSaver[Any], *, sync: bool = False, routing: MemorySystem | None = None) -> Any:
+    """A graph whose node answers; with `routing`, a node before it selects the thread in this memory."""
 
     async def aanswered(state: MessagesState) -> dict[str, Any]:
         return answered(state)
 
     answer: Any = answered if sync else aanswered
-    return StateGraph(MessagesState).add_node("model", answer).add_edge(START, "model").compile(saver)
+    if routing is None:
+        return StateGraph(MessagesState).add_node("model", answer).add_edge(START, "model").compile(saver)
+    graph = StateGraph(ThreadedState).add_sequence(
+        [("select_thread", select_thread_node(routing)), ("model", answer)]
+    )
+    return graph.add_edge(START, "select_thread").compile(saver)
 
 
 async def ask(graph: Any, thread: str, turns: int = 1) -> None:
@@ -148,6 +157,34 @@ def statements() -> Iterator[Counter[str]]:
         psycopg.cursor.BaseCursor._maybe_prepare_gen = real  # type: ignore[attr-defined]
 
 
+async def routed_statements(url: str) -> Line:
+    """The statements of a turn with `select_thread_node`, whose messages change between topics."""
+    async with MemorySystem(url, embeddings=WordVectors()) as system:
+        savers: dict[str, BaseCheckpointSaver[Any]] = {
+            "InMemorySaver": InMemorySaver(),
+            MINE: ThreadMemSaver(system),
+        }
+        figures: Counter[str] = Counter()
+        for name, saver in savers.items():
+            graph = chat(saver, routing=system)
+            for n in range(ROUTED_TURNS):
+                subject = SUBJECTS[(n - n % 3 // 2) % len(SUBJECTS)]
+                text = f"What about {subject} number {n}, and how does {subject} go on?"
+                await system.aflush()
+                with statements() as counted:
+                    await graph.ainvoke({"messages": [HumanMessage(text)]}, config_of(name))
+                if n >= ROUTED_TURNS - COUNTED:
+                    figures[name] += counted[MINE]
+    alone, with_saver = (figures[name] / COUNTED for name in savers)
+    return Line(
+        "statements per turn with select_thread_node",
+        f"{alone:.1f}",
+        f"with ThreadMemSaver {with_saver:.1f}",
+        f"≤ {MOST_ROUTED}, without BEGIN and COMMIT",
+        alone <= MOST_ROUTED,
+    )
+
+
 @asynccontextmanager
 async def graphs(url: str) -> AsyncIterator[dict[str, Any]]:
     """The same graph on each saver."""
@@ -211,6 +248,7 @@ def measure(*, full: bool = False) -> list[Line]:
             url, lengths, repeats = server.get_uri(), LENGTHS if full else LENGTHS[:3], 9 if full else 3
             return [
                 *asyncio.run(compare(url, lengths, repeats)),
+                asyncio.run(routed_statements(url)),
                 *sync_lines(url, lengths, 2 * repeats),
             ]
         finally:
