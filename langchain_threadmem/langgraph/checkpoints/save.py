@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from itertools import islice
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -65,6 +66,9 @@ FIELDS = ("v", "ts", "channel_versions", "versions_seen", "updated_channels")
 """Fields that are stored without their names if the checkpoint has all these fields."""
 MOST_BESIDE = 32
 """The maximum number of messages whose places are read in one query with the parent checkpoint."""
+
+
+_VERSION = attrgetter("version")
 
 
 def check_serializer(resources: Resources, serde: object) -> None:
@@ -564,7 +568,7 @@ class _Finder:
 
     def _know(self, known: Mapping[tuple[str, str], KnownPlace], tree: int) -> None:
         of_tree = {key: place for key, place in known.items() if key[0] == "" and place.tree == tree}
-        self.version = max((place.version for place in of_tree.values()), default=None)
+        self.version = max(map(_VERSION, of_tree.values()), default=None)
         self.placed = {key: place for key, place in of_tree.items() if place.version == self.version}
 
     def queries(
