@@ -59,7 +59,8 @@ def fill(system: MemorySystem) -> None:
     ThreadMemStore(system, index=True).put(("facts",), "vault", {"text": secret})
     model = FakeListChatModel(responses=["Noted."])
     chat = create_threaded_chat(model, system, checkpointer=ThreadMemSaver(system))
-    chat.invoke({"messages": [("user", secret)]}, {"configurable": {"thread_id": "graph"}})
+    for text in (secret, "How do figs grow?", f"And who says that {secret}?"):
+        chat.invoke({"messages": [("user", text)]}, {"configurable": {"thread_id": "graph"}})
 
 
 @pytest.fixture(scope="module")
