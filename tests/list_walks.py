@@ -200,7 +200,8 @@ class Walk:
         selector: AnySelector = LinearNodeSelector() if linear else by_topic
         self.numbers = count(1)
         self.durability = durability
-        self.is_cut = False  # Whether a list was trimmed: an agent shows the thread, and a graph the list.
+        # Whether a list lacks messages of its thread: an agent shows the thread, and a graph the list.
+        self.is_cut = self.is_patched = False
         self.asides: set[str] = set()
         self.unrouted: set[int] = set()  # Model calls of runs that begin after the node that selects threads.
         self.systems = [MemorySystem(embeddings=False) for _ in range(4)]
@@ -232,12 +233,16 @@ class Walk:
             return False
         if kind in ("fork", "replay", "remove", "remove_turn", "regenerate", "summarize", "trim"):
             self.has_history = False
+        if kind in ("fork", "replay") and self.is_patched:
+            self.is_cut = True
         for run in (given.first, given) if given.first is not None else (given,):
             before = self.paths[1].state()
-            if given.before_model is not None:
-                self.unrouted.add(len(self.paths[1].model.shown))
+            shown = self.paths[1].model.shown
+            first = len(shown)
             for path in self.paths:
                 run.run(path, self.durability)
+            if given.before_model is not None:
+                self.unrouted.update(range(first, len(shown)))
             if self.has_history:
                 self.tell(run.list_after(before))
                 self.tell(self.paths[1].state())
@@ -280,6 +285,7 @@ class Walk:
                 self.asides.add(str(aside.id))
                 return Given([*messages[:place], aside, *messages[place:], self.said(other)], whole=True)
             case "patch":
+                self.is_patched = True  # An earlier checkpoint lacks the results.
                 patched = with_results(messages)
                 return None if patched == messages else Given([*patched, self.said(other)], whole=True)
             case "trim" if len(turns) > 1:
@@ -330,14 +336,19 @@ class Walk:
         else:
             assert shown[1] == shown[2], f"shown: {shown[1][-1]} (node), {shown[2][-1]} (middleware)"
 
-    def spoken(self, messages: Sequence[BaseMessage]) -> list[tuple[str, str]]:
-        """The messages of the conversation among those that a model was shown, in whole tool exchanges."""
-        answered = {message.tool_call_id for message in messages if isinstance(message, ToolMessage)}
-        return [
-            (str(message.id), message.text)
-            for message in messages
-            if message.id not in self.asides and all(call["id"] in answered for call in calls(message))
-        ]
+    def spoken(self, messages: Sequence[BaseMessage]) -> list[str]:
+        """The texts and whole tool exchanges of the conversation among the messages that a model was shown.
+
+        A prompt may join two answers, which says the same as the two.
+        """
+        said = [message for message in messages if not is_made_up(message) and message.id not in self.asides]
+        answered = {message.tool_call_id for message in said if isinstance(message, ToolMessage)}
+        parts: list[str] = []
+        for message in said:
+            called = [call["id"] for call in calls(message)]
+            parts += filter(None, message.text.split("\n\n"))
+            parts += called if answered.issuperset(called) else ()
+        return parts
 
 
 @dataclass(frozen=True)

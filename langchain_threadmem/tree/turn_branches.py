@@ -15,7 +15,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import bindparam, func, select
+from sqlalchemy import bindparam, exists, func, select
 
 from langchain_threadmem.common.ranges import ENDLESS, Range, joined, within
 from langchain_threadmem.storage import node_keys
@@ -90,8 +90,17 @@ _SINCE = Statement(
     .order_by(lineage.c.seq),
     *("tree", "turn"),
 )
+_earlier = node.alias("earlier")
 _BEFORE = Statement(
-    select(*lineage.c["turn", "seq"], node.c.message)
+    select(
+        *lineage.c["turn", "seq"],
+        node.c.message,
+        exists().where(
+            _earlier.c.tree == node.c.tree,
+            _earlier.c.message == node.c.message,
+            _earlier.c.seq < node.c.seq,
+        ),
+    )
     .where(
         *_of_thread, lineage.c.turn < bindparam("turn"), node_keys.is_at(node, lineage.c.tree, lineage.c.seq)
     )
@@ -206,16 +215,19 @@ def newest_query(tree_id: int, thread: str) -> BoundStatement:
 
 def newest_first(
     conn: Conn, tree_id: int, thread: str, newest: Sequence[tuple[Any, ...]] | None = None
-) -> Iterator[tuple[int, str]]:
-    """Number and message id of the first node of each turn of a thread, the newest turn first.
+) -> Iterator[tuple[int, str, bool]]:
+    """The first node of each turn of a thread, the newest turn first.
 
     `newest` are the rows of `newest_query`, if the transaction has read them.
+
+    Yields:
+        Its number, its message id, and whether it is a later version of a message.
     """
     rows = conn.each(newest_query(tree_id, thread))[0] if newest is None else newest
     most = 2
     while rows:
-        for _, seq, message in rows:
-            yield seq, message
+        for _, seq, message, is_version in rows:
+            yield seq, message, bool(is_version)
         most *= 4
         rows = conn.all(_BEFORE, tree_id, thread, rows[-1][0], most)
 

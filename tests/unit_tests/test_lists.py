@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.base.id import uuid6
-from list_walks import random_walk, run_walk
+from list_walks import Step, Walk, random_walk, run_walk, seen_in
 
 from langchain_threadmem import MemorySystem, ThreadMemSaver
 from langchain_threadmem.langgraph.node import store_turn_node
@@ -58,6 +58,80 @@ class Lists:
 def test_the_same_lists_are_the_same_tree_through_every_interface(seed: int) -> None:
     steps, options = random_walk(seed)
     assert run_walk(steps, **options) > 0
+
+
+@pytest.mark.parametrize(
+    ("linear", "steps", "parent"),
+    [
+        pytest.param(
+            False,
+            [("say", 0, 2), ("say", 0, 2), ("again", 0, 0), ("edit", 0, 0), ("resend", 0, 2)],
+            ("h5", "a3"),
+            id="a question continues the new answer to an edited question",
+        ),
+        pytest.param(
+            False,
+            [("resend", 0, 1), ("call", 0, 2), ("say", 0, 1), ("again", 0, 0), ("say", 0, 2)],
+            ("h4", "a3"),
+            id="a question after an edited one continues another thread, which began later",
+        ),
+        pytest.param(
+            False,
+            [("abandon", 0, 0), ("abandon", 0, 1), ("edit", 3, 2), ("remove_turn", 0, 0), ("replay", 3, 0)],
+            ("a4", None),
+            id="another answer to a redacted question supersedes the first",
+        ),
+        pytest.param(
+            True,
+            [("abandon", 0, 0), ("regenerate", 0, 0), ("replay", 0, 0), ("resend", 0, 0), ("fork", 1, 0)],
+            ("h4", "a3"),
+            id="a fork after a removed answer continues the answer in its place",
+        ),
+        pytest.param(
+            True,
+            [("say", 0, 0), ("regenerate", 0, 0), ("aside", 0, 0), ("fork", 0, 0)],
+            ("h4", "a2"),
+            id="a fork after a removed answer continues the answer in its place, not the newest thread",
+        ),
+        pytest.param(
+            True,
+            [("abandon", 0, 0), ("patch", 0, 0), ("replay", 1, 0), ("remove_turn", 1, 0)],
+            ("h4", "tc1"),
+            id="a question continues the result of a call that its list lacks",
+        ),
+        pytest.param(
+            True,
+            [
+                ("call", 0, 0),
+                ("say", 0, 0),
+                ("abandon", 0, 0),
+                ("fork", 3, 0),
+                ("again", 2, 0),
+                ("fork", 3, 0),
+            ],
+            ("h6", "a5"),
+            id="a fork before an edited question continues the turns after its former version",
+        ),
+        pytest.param(
+            True,
+            [("abandon", 0, 0), ("remove", 2, 0), ("patch", 0, 0)],
+            ("a2", "tc1"),
+            id="a result put after its call is above an answer whose question was removed",
+        ),
+    ],
+)
+def test_a_list_is_the_same_tree_through_every_interface_where(
+    linear: bool, steps: list[Step], parent: tuple[str, str | None]
+) -> None:
+    walk = Walk(linear=linear)
+    try:
+        for step in steps:
+            assert walk.step(*step)
+            walk.check()
+        message, expected = parent
+        assert seen_in(walk.systems[0]).tree.get(message, ("", None))[1] == expected
+    finally:
+        walk.close()
 
 
 @pytest.mark.parametrize("to_saver", [True, False])

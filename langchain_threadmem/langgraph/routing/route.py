@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 from langchain_core.messages import BaseMessage, HumanMessage, RemoveMessage, SystemMessage, ToolMessage
 from typing_extensions import TypedDict
 
+from langchain_threadmem.common.ranges import Range, within
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.index.latest_vectors import stored_now
 from langchain_threadmem.langgraph.routing.events import (
@@ -42,6 +43,7 @@ from langchain_threadmem.langgraph.routing.store_messages import (
     spoken_of,
     start_of_turn,
     store,
+    store_branch,
     store_spoken,
     write_list,
 )
@@ -292,7 +294,8 @@ def _route(
             first -= 1
         if first > newest:
             return first, None, EVERYTHING, at
-        return first, *_past(conn, tree, spoken, range(first, newest + 1), routed, lineage, known), at
+        unrouted = range(first, newest + 1)
+        return first, *_past(conn, tree, spoken, unrouted, routed, lineage, known, write_value), at
 
     if (found := (yield from Sql(read))) is None:  # Another writer has changed the tree.
         yield from store(conversation, earlier, routed)
@@ -301,6 +304,8 @@ def _route(
     if first > newest:
         # A stored message with other content is a new version, which has the place of the old version.
         stored = yield from store(conversation, spoken[: newest + 1], str(spoken[newest].id))
+        branch = lineage if lineage.rewound else lineage._replace(replaced=str(spoken[newest].id))
+        yield from store_branch(conversation, spoken[: newest + 1], branch)
         return NEW_VERSION if stored.written else IN_PLACE, stored
     selected = yield from select(conversation, spoken[newest], past, suggest)
 
@@ -491,6 +496,7 @@ def _past(
     routed: str | None,
     lineage: Lineage,
     known: _Known,
+    write_value: WriteOpaque,
 ) -> tuple[int | None, Past]:
     """The first node of the turn that a run continues, if it is stored, and the messages that it has seen.
 
@@ -500,16 +506,16 @@ def _past(
     read_in = tree, head.epoch
     stored = [place.seq for message in new for place in known.places_of(conn, tree, message)]
     before = min(stored, default=head.next_seq)
-    end = str(spoken[unrouted.start - 1].id) if unrouted.start else None
-    since = newest_turn(conn, tree, spoken[: unrouted.stop - 1], lineage.thread, known.turns)
-    last = None if end is None else known.node_of(conn, tree, end)
+    since = newest_turn(conn, tree, spoken[: unrouted.stop - 1], lineage.thread, write_value, known.turns)
+    earlier = [str(message.id) for message in reversed(spoken[: unrouted.start])]
+    stored_rows = (known.node_of(conn, tree, message) for message in earlier)
+    last = next((row for row in stored_rows if row is not None), None)  # The end may have been removed.
     if last is not None and last.parent != since:
         # The question of the last turn may have been deleted from the list.
         since = max(_question_above(conn, tree, last) or 0, since or 0) or None
     if since is None:
-        earlier = reversed(spoken[: unrouted.start])
-        human = next((message.id for message in earlier if isinstance(message, HumanMessage)), None)
-        came_from = human or routed or end
+        humans = (m.id for m in reversed(spoken[: unrouted.start]) if isinstance(m, HumanMessage))
+        came_from = next(humans, None) or routed or next(iter(earlier), None)
         since = None if came_from is None else nodes.first_version(conn, tree, came_from)
     if since is None:
         if not lineage.rewound:
@@ -519,7 +525,10 @@ def _past(
         turn_branches.history_query(tree, lineage.thread, since), nodes.key_query(head.tip)
     )
     hidden = turn_branches.unseen(conn, tree, lineage.thread, since, turn_branches.earlier_turns(history))
-    tip = _tip_before(conn, tree, head, new, nodes.versions_from(conn, tips))
+    end = None
+    if hidden and last is not None and _is_seen(conn, tree, last, new, hidden):
+        end = last = _end_below(conn, tree, last, new, hidden)
+    tip = _tip_before(conn, tree, head, new, nodes.versions_from(conn, tips), hidden, end)
     open_until = since if lineage.rewound else None
     seq = None if last is None else last.seq
     return since, Past(hidden, tip, seq, before, read_in, open_until, head)
@@ -550,30 +559,58 @@ def _tip_before(
     head: trees.Head,
     new: Collection[str],
     tips: Sequence[NodeRow] | None = None,
+    hidden: Sequence[Range] = (),
+    end: NodeRow | None = None,
 ) -> int | None:
     """The end of the active thread before new messages, which a saver may have stored already.
 
-    `tips` is the node at the tip, if the transaction has read it.
+    Args:
+        conn: A transaction.
+        tree: The tree.
+        head: The head of the tree.
+        new: The ids of the new messages.
+        tips: The node at the tip, if the transaction has read it.
+        hidden: The numbers of the nodes that the run does not see.
+        end: The node in which the thread of the run's list ends, if the run does not see some nodes.
     """
     if tips is None:
         tips = nodes.versions_from(conn, conn.each(nodes.key_query(head.tip))[0])
     tip = tips[0] if tips else None
     if tip is None or tip.message not in new:
         return None if tip is None else tip.seq
-    before = (nodes.by_seq(conn, tree, seq) for seq in range(head.next_seq - 1, 0, -1))
-    end = next((row for row in before if _is_before(row, new)), None)
-    following = end
-    while following is not None:  # A moved message has a higher number than the messages below it.
-        end = following
-        below = nodes.children(conn, tree, [(end.key, end.seq)])
-        rows = (nodes.by_key(conn, child.key) for child in reversed(below))
-        following = next((row for row in rows if _is_before(row, new)), None)
+    if end is None:
+        before = (nodes.by_seq(conn, tree, seq) for seq in range(head.next_seq - 1, 0, -1))
+        newest = next((row for row in before if _is_seen(conn, tree, row, new, hidden)), None)
+        end = None if newest is None else _end_below(conn, tree, newest, new, hidden)
     return None if end is None else end.seq
 
 
-def _is_before(row: NodeRow | None, new: Collection[str]) -> bool:
-    """Whether a node is live and its message is not a new message."""
-    return row is not None and row.state == State.LIVE and row.message not in new
+def _end_below(conn: Conn, tree: int, row: NodeRow, new: Collection[str], hidden: Sequence[Range]) -> NodeRow:
+    """The end of the thread that follows a node; a moved message has a higher number than those below it."""
+    following: NodeRow | None = row
+    while following is not None:
+        row = following
+        below = nodes.children(conn, tree, [(row.key, row.seq)])
+        rows = (nodes.by_key(conn, child.key) for child in reversed(below))
+        following = next((child for child in rows if _is_seen(conn, tree, child, new, hidden)), None)
+    return row
+
+
+def _is_seen(
+    conn: Conn, tree: int, row: NodeRow | None, new: Collection[str], hidden: Sequence[Range]
+) -> bool:
+    """Whether a node is live, no new message, and not hidden."""
+    if row is None or row.state != State.LIVE or row.message in new:
+        return False
+    return not _is_hidden(conn, tree, row, hidden)
+
+
+def _is_hidden(conn: Conn, tree: int, row: NodeRow, hidden: Sequence[Range]) -> bool:
+    """Whether the turn of a node began, in its first version, among hidden nodes."""
+    if not within(hidden, row.seq):
+        return False
+    first = _question_above(conn, tree, row)
+    return first is None or within(hidden, first)
 
 
 def _is_routed(conn: Conn, tree: int, spoken: Sequence[BaseMessage], write_value: WriteOpaque) -> bool:

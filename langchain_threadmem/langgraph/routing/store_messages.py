@@ -31,6 +31,7 @@ from langchain_threadmem.messages.ids import LONGEST_ID, identify, name_of, own_
 from langchain_threadmem.messages.prompt import newest_human
 from langchain_threadmem.messages.quoting import is_made_up
 from langchain_threadmem.messages.roles import ANSWERING, is_answer
+from langchain_threadmem.messages.typed_json import WriteOpaque
 from langchain_threadmem.selection.append import check_several, warn_of_reuse, with_own_ids
 from langchain_threadmem.selection.moves import heal
 from langchain_threadmem.selection.run_selector import (
@@ -435,24 +436,29 @@ def _own_of_call(
 def store_branch(
     conversation: ThreadedConversation, given: Sequence[BaseMessage], lineage: Lineage
 ) -> Flow[None]:
-    """Store that a new answer to an earlier question begins a branch, in a run from `ThreadMemSaver.fork`.
+    """Store that a new version of an earlier question, or a new answer to it, begins a branch.
 
-    The list is stored already. The successors of the run do not see the replaced message and the turns below
-    it.
+    The list is stored already, and ends with that message. The successors of the run do not see the replaced
+    message of the lineage and the turns below it; without one, the turns that began after the question.
     """
     spoken = [message for message in given if message.type in ("human", *ANSWERING)]
-    if not spoken or spoken[-1].type == "human":
+    if not spoken:
         return
-    tree = yield from tree_of(conversation)
+    tree, message = (yield from tree_of(conversation)), str(spoken[-1].id)
+    write_value = conversation.runtime.parts.keep
 
     def write(conn: Conn) -> None:
         trees.lock(conn, tree)
-        answer = nodes.first_version(conn, tree, str(spoken[-1].id))
-        newest, _ = next(turn_branches.newest_first(conn, tree, lineage.thread), (0, None))
-        since = newest_turn(conn, tree, spoken, lineage.thread)
-        if answer is not None and since is not None and since != newest < answer:
+        first = nodes.first_version(conn, tree, message)
+        if spoken[-1].type == "human":
+            row = nodes.by_message(conn, tree, message)
+            # The turn of a new question begins when the question has its place.
+            first = None if row is None or row.seq == first else row.seq
+        newest, *_ = next(turn_branches.newest_first(conn, tree, lineage.thread), (0, "", False))
+        since = newest_turn(conn, tree, spoken, lineage.thread, write_value)
+        if first is not None and since is not None and since != newest < first:
             is_unseen = is_unseen_after(conn, tree, lineage)
-            turn_branches.begin(conn, tree, lineage.thread, answer, since, is_unseen)
+            turn_branches.begin(conn, tree, lineage.thread, first, since, is_unseen)
 
     yield from Sql(write, write=True)
 
@@ -574,17 +580,28 @@ def newest_turn(
     tree: int,
     given: Sequence[BaseMessage],
     thread: str,
+    write_value: WriteOpaque,
     newest: Sequence[tuple[Any, ...]] | None = None,
 ) -> int | None:
     """Number of the first node of the newest turn in a list.
 
     A graph around a chat appends the messages of earlier turns to its list when the chat returns to them, so
-    the last human message of a list may belong to an earlier turn. `newest` is that of
+    the last human message of a list may belong to an earlier turn. A list with the former version of a
+    question is not part of the branch that a later version began. `newest` is that of
     `turn_branches.newest_first`.
     """
-    ids = {message.id for message in given}
-    turns = turn_branches.newest_first(conn, tree, thread, newest) if ids else ()
-    return next((seq for seq, message in turns if message in ids), None)
+    listed = {message.id: message for message in given}
+    turns = turn_branches.newest_first(conn, tree, thread, newest) if listed else ()
+    for seq, id_, is_version in turns:
+        if id_ not in listed:
+            continue
+        if is_version:
+            body = encode(listed[id_], write_value)
+            same = [row.seq for row in nodes.versions(conn, tree, id_) if row.body == body]
+            if same and max(same) < seq:
+                continue
+        return seq
+    return None
 
 
 def is_unseen_after(conn: Conn, tree: int, lineage: Lineage) -> Callable[[int], bool] | None:

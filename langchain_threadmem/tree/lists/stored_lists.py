@@ -13,15 +13,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import bindparam, exists, select
 
 from langchain_threadmem.messages.codec import decode_stored, is_unreadable, without_usage
 from langchain_threadmem.messages.quoting import is_made_up
 from langchain_threadmem.messages.tool_pairs import RESULT, follows_call
-from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS, State, node
+from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS, State, graft, node
 from langchain_threadmem.storage.statements import BoundStatement, Conn, Statement, beside
 from langchain_threadmem.tree import grafts, nodes, superseding, trees
 from langchain_threadmem.tree.append import AT_NUMBER, TAKEN, TIP, NodeWriter, Parent
@@ -122,8 +123,11 @@ _PLACES = Statement.of(
     postgresql=f"{_OF_IDS}n.tree = %s AND "
     "n.message = ANY (ARRAY(SELECT json_array_elements_text(CAST(%s AS json))))",
 )
+_HAS_GRAFTS = exists().where(graft.c.tree == node.c.tree, graft.c.parent == node.c.key)
 _STATE = Statement(
-    select(*node.c["message", "role", "state", "seq"], TAKEN).where(node.c.key == bindparam("key")),
+    select(*node.c["message", "role", "state", "seq"], TAKEN, _HAS_GRAFTS).where(
+        node.c.key == bindparam("key")
+    ),
     "key",
 )
 
@@ -154,7 +158,7 @@ def places_from(
     return [None if key is None else _location(place_of[key]) for key in keys]
 
 
-_HEAD_SIZE, _STATE_SIZE, _PARENT_SIZE = len(trees.Head._fields), 5, 5
+_HEAD_SIZE, _STATE_SIZE, _PARENT_SIZE = len(trees.Head._fields), 6, 5
 """The columns of `placement_query`: the head, those of `_STATE`, of `AT_NUMBER`, and of the places."""
 
 
@@ -263,6 +267,8 @@ def place_list(
     chosen = {} if newest is None else {newest.message_id: writer.key_of(newest.parent)}
     listed = {location.key for location in beginning}
     results, exchange = _results(conn, tree_id, messages, places, after, rows_read.after)
+    after_results = [*(n + 1 for n in results), *([0] if exchange else [])]
+    _lift(conn, tree_id, places, {messages[n].id for n in after_results})
     planned = plan(
         _elements(messages, results, content),
         places,
@@ -323,6 +329,7 @@ class _ListWriter:
         self._emptied = emptied
         self._whole = whole
         self._system = head.system
+        self._grafted: dict[int, bool] = {}  # whether a node has grafts, by key
         self._new: list[int] = []
         self._locations: list[Location] = []
         self._changed = False  # whether the state or the place of a stored node has changed
@@ -381,12 +388,12 @@ class _ListWriter:
         while key is not None:
             rows = rows or self._conn.all(_STATE, key)
             assert rows, f"node {key} is missing"
-            message, role, state, seq, is_taken = rows[0]
+            message, role, state, seq, is_taken, has_grafts = rows[0]
             rows = ()
             if state == State.LIVE:
                 self._seqs[key] = seq
                 if home is None:
-                    self._nodes.taken[key] = bool(is_taken)
+                    self._nodes.taken[key], self._grafted[key] = bool(is_taken), bool(has_grafts)
                 return key if home is None else home
             if role == "system" and home is not None:
                 return (
@@ -433,7 +440,7 @@ class _ListWriter:
             return Location(0, parent, aside)
         under = None if parent is None else self._seq(parent)
         beside = aside or new.supersedes is not None or new.copies is not None or new.beside
-        if parent is not None and parent not in self._new and not beside and self._nodes.is_taken(parent):
+        if parent is not None and parent not in self._new and not beside:
             self._supersede_answers(parent, message.role)
         if new.supersedes is not None:
             self._supersede([new.supersedes], number)
@@ -471,7 +478,7 @@ class _ListWriter:
 
     def _supersede_answers(self, parent: int, role: str) -> None:
         """Supersede the AI and tool messages of a turn that gets a second answer; later turns stay."""
-        if role in ("human", "system"):
+        if role in ("human", "system") or not self._has_children(parent):
             return
         number = self._seq(parent)
         if number is None:
@@ -479,6 +486,13 @@ class _ListWriter:
         old = nodes.answers(self._conn, self._tree, parent, number, lambda row: row.state == State.LIVE)
         if old:
             self._supersede([row.key for row in old], self._nodes.newest + 1)
+
+    def _has_children(self, key: int) -> bool:
+        if self._nodes.is_taken(key):
+            return True
+        if key not in self._grafted:
+            self._grafted[key] = bool(grafts.below(self._conn, self._tree, [key]))
+        return self._grafted[key]
 
     def apply_edits(self, listed: Collection[int]) -> None:
         """Supersede the answers to edited messages, and remove the earlier versions of redacted messages.
@@ -521,7 +535,7 @@ class _ListWriter:
         if key not in self._seqs:
             row = self._conn.one(_STATE, key)
             assert row is not None, f"node {key} is missing"
-            _, _, state, seq, _ = row
+            _, _, state, seq, *_ = row
             is_hidden = state in nodes.HIDDEN
             self._seqs[key] = nodes.remaining(self._conn, self._tree, seq) if is_hidden else seq
         return self._seqs[key]
@@ -664,6 +678,19 @@ def _results(
     }
     is_answer = len(before) > 1 and follows_call(decoded[: len(before)])
     return positions, {row.key for row in before[:-1]} if is_answer else ()
+
+
+def _lift(conn: Conn, tree_id: int, places: dict[str, list[StoredPlace]], ids: Collection[str]) -> None:
+    """Give the live places of messages below removed messages the nearest remaining message as parent."""
+    for id_ in ids:
+        stored = places.get(id_, [])
+        for n, place in enumerate(stored):
+            if place.state == State.LIVE and place.parent is not None:
+                row = nodes.by_key(conn, place.key)
+                above = None if row is None or row.parent is None else nodes.by_seq(conn, tree_id, row.parent)
+                parent = None if above is None else above.key
+                if parent != place.parent:
+                    stored[n] = replace(place, parent=parent, former=place.written)
 
 
 def _is_apart(
