@@ -56,11 +56,11 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, Protocol, TypeVar
 from langchain_threadmem.common.type_variables import P, T
 from langchain_threadmem.errors import DriverError, PersistenceError, ThreadMemError
 from langchain_threadmem.storage.group_commit import deliverable, guarded
-from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.storage.transaction import inside_transaction
 
 if TYPE_CHECKING:
     from langchain_threadmem.engine.runtime import Runtime
+    from langchain_threadmem.storage.statements import Conn
 
 
 _OF_DAMAGE = (

@@ -24,7 +24,7 @@ from langchain_threadmem.engine.embedder import Embedder
 from langchain_threadmem.engine.flow import Flow, arun, run
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.messages.ids import name_of
-from langchain_threadmem.messages.parts import Parts
+from langchain_threadmem.messages.parts import Parts, Serializer
 from langchain_threadmem.storage.database import unopened
 from langchain_threadmem.storage.encryption import Cipher, Seal
 from langchain_threadmem.storage.owned import OwnedDatabase
@@ -116,7 +116,7 @@ class Resources(forking.Forkable):
         self.read_only = False
         """Whether nothing is written to the database, so that its indexes cannot be updated."""
         self.parts = Parts()
-        """Writes and reads parts of messages that JSON cannot represent; a saver may replace it."""
+        """Writes and reads parts of messages that JSON cannot represent."""
         self.seal: Seal | None = None
         """The encryption of new runtimes."""
         self.changed_seals: dict[str, Seal] = {}
@@ -132,6 +132,10 @@ class Resources(forking.Forkable):
         self._runtimes: WeakValueDictionary[str, Runtime] = WeakValueDictionary()
         self._lock = forking.rlock()
         self.watch()
+
+    def restore_parts(self, serde: Serializer) -> None:
+        """Write and read parts of messages that JSON cannot represent with a serializer."""
+        self.parts = Parts(serde)
 
     @classmethod
     def open(

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Self, TypeGuard
 from langchain_threadmem.common import forking
 from langchain_threadmem.common.cache import LruCache
 from langchain_threadmem.engine.owners import OwnerOfRun
-from langchain_threadmem.engine.runtime import Resources, Runtime
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.langgraph._run_config import checked_owner, system_of_run
 
 if TYPE_CHECKING:
+    from langchain_threadmem.engine.runtime import Resources, Runtime
     from langchain_threadmem.memory_system import MemorySystem
 
 _systems: LruCache[str, MemorySystem] = LruCache(64)

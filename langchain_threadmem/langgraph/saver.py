@@ -33,25 +33,22 @@ from langchain_threadmem.common.inputs import check_one_of
 from langchain_threadmem.engine.flow import Flow, arun, averb, run, verb
 from langchain_threadmem.engine.owners import RUNTIME, OwnerOfRun, Run
 from langchain_threadmem.errors import InputError, OwnerRequiredError
+from langchain_threadmem.langgraph import checkpoints
 from langchain_threadmem.langgraph._run_config import REPLACED, thread_name
 from langchain_threadmem.langgraph._system import SystemIntegration, owners_found
-from langchain_threadmem.langgraph.checkpoints import find, load, maintenance, save
-from langchain_threadmem.langgraph.checkpoints.load import LoadedCheckpoint
-from langchain_threadmem.langgraph.checkpoints.queries import Address, owners_of_run
-from langchain_threadmem.langgraph.checkpoints.save import Archive
 from langchain_threadmem.langgraph.checkpoints.scopes import CONVERSATION_CHANNEL
 from langchain_threadmem.langgraph.routing.lineage import Lineage
-from langchain_threadmem.maintenance.removal.reset import erase
 from langchain_threadmem.messages.ids import name_of
-from langchain_threadmem.messages.parts import Parts
-from langchain_threadmem.storage.statements import Conn
-from langchain_threadmem.tree.lists.encoded import is_message_list
 
 if TYPE_CHECKING:
+    from langchain_threadmem.langgraph.checkpoints.load import LoadedCheckpoint
+    from langchain_threadmem.langgraph.checkpoints.queries import Address
+    from langchain_threadmem.langgraph.checkpoints.save import Archive
     from langchain_threadmem.memory_system import MemorySystem
+    from langchain_threadmem.storage.statements import Conn
 
-NamedAddresses = list[tuple[str, Address]]
-"""Addresses of checkpoints, each with the name of its conversation."""
+    NamedAddresses = list[tuple[str, Address]]
+    """Addresses of checkpoints, each with the name of its conversation."""
 ADDRESS = ("thread_id", "checkpoint_ns", "checkpoint_id", "checkpoint_map")
 """Fields of `configurable` by which LangGraph finds checkpoints."""
 LONGEST_NS = 1500
@@ -123,11 +120,11 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
             if resources.seal is not None:
                 serde = EncryptedSerializer(resources.seal.cipher, serde)
         BaseCheckpointSaver.__init__(self, serde=serde)
-        save.check_serializer(resources, serde)
+        checkpoints.save.check_serializer(resources, serde)
         if system.owner_of_run is None:
             _ = self._archive  # Compares the key with the stored data of the owner.
         if custom:
-            resources.parts = Parts(serde)
+            resources.restore_parts(serde)
 
     def with_allowlist(self, extra_allowlist: Collection[tuple[str, ...]]) -> Self:
         """A saver on the same system whose serializer also restores the given classes.
@@ -147,7 +144,7 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
         resources = self.system.resources
         parts = resources.parts
         if isinstance(parts.serde, JsonPlusSerializer):
-            resources.parts = Parts(parts.serde.with_msgpack_allowlist(extra_allowlist))
+            resources.restore_parts(parts.serde.with_msgpack_allowlist(extra_allowlist))
         return cast("Self", super().with_allowlist(extra_allowlist))
 
     @classmethod
@@ -183,7 +180,7 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
             EncryptionError: The checkpoint is encrypted with another key.
         """
         thread, checkpoint = _thread(config), _checkpoint_id(config)
-        snapshot = yield from load.get(self._archive, thread, _ns(config), checkpoint)
+        snapshot = yield from checkpoints.load.get(self._archive, thread, _ns(config), checkpoint)
         if snapshot is None:
             return None
         checkpoint_tuple = _tuple(snapshot, config)
@@ -214,7 +211,7 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
         most = limit if filter is None else None
         addresses = run(saver._addresses(config, before, most), saver._runtime)
         for part in _pages(addresses, most):
-            page = run(load.page(saver._archive, part, filter, limit), saver._runtime)
+            page = run(checkpoints.load.page(saver._archive, part, filter, limit), saver._runtime)
             limit = None if limit is None else limit - len(page)
             for snapshot in page.readable():
                 yield _tuple(snapshot, config)
@@ -234,7 +231,7 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
         most = limit if filter is None else None
         addresses = await arun(saver._addresses(config, before, most), saver._runtime)
         for part in _pages(addresses, most):
-            page = await arun(load.page(saver._archive, part, filter, limit), saver._runtime)
+            page = await arun(checkpoints.load.page(saver._archive, part, filter, limit), saver._runtime)
             limit = None if limit is None else limit - len(page)
             for snapshot in page.readable():
                 yield _tuple(snapshot, config)
@@ -251,7 +248,7 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
     def _addresses(
         self, config: RunnableConfig | None, before: RunnableConfig | None, limit: int | None
     ) -> Flow[NamedAddresses]:
-        return load.addresses(
+        return checkpoints.load.addresses(
             self._archive,
             None if config is None else _thread(config),
             None if config is None else config["configurable"].get("checkpoint_ns"),
@@ -282,17 +279,19 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
         """
         ns, parent = _ns(config), _checkpoint_id(config)
         all_metadata = get_checkpoint_metadata(config, metadata)
-        yield from save.put(
+        yield from checkpoints.save.put(
             self._archive, _thread(config), ns, parent, checkpoint, all_metadata, new_versions
         )
         # A run from a fork may have no node that stores turns: the stored list shows that it has answered.
         replaced = config["configurable"].get(REPLACED)
         messages = checkpoint["channel_values"].get(CONVERSATION_CHANNEL, ())
-        if replaced and not ns and is_message_list(messages):
+        if replaced and not ns:
             from langchain_threadmem.langgraph.routing.store_messages import store_branch
+            from langchain_threadmem.tree.lists.encoded import is_message_list
 
-            memory = self.system.conversation(_thread(config))
-            yield from store_branch(memory._conversation, messages, Lineage("", True, replaced))
+            if is_message_list(messages):
+                memory = self.system.conversation(_thread(config))
+                yield from store_branch(memory._conversation, messages, Lineage("", True, replaced))
         return _config(_given_thread(config), ns, checkpoint["id"], config)
 
     aput = averb(put)
@@ -310,7 +309,7 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
             task_path: The path of the task.
         """
         checkpoint = str(config["configurable"]["checkpoint_id"])
-        return save.put_writes(
+        return checkpoints.save.put_writes(
             self._archive, _thread(config), _ns(config), checkpoint, writes, task_id, task_path
         )
 
@@ -325,7 +324,7 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
         Args:
             thread_id: The thread.
         """
-        return erase(self._runtime, thread_name(thread_id))
+        return checkpoints.maintenance.delete_thread(self._runtime, thread_name(thread_id))
 
     adelete_thread = averb(delete_thread)
 
@@ -358,7 +357,7 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
     @verb
     def _delete_for_runs(self, run_ids: Sequence[str]) -> Flow[None]:
         """Delete the checkpoints that the runs of one owner have stored."""
-        return maintenance.delete_for_runs(self._archive, run_ids)
+        return checkpoints.maintenance.delete_for_runs(self._archive, run_ids)
 
     _adelete_for_runs = averb(_delete_for_runs)
 
@@ -378,7 +377,7 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
         resources, runs = self.system.resources, [*map(str, run_ids)]
 
         def owners(conn: Conn) -> set[str]:
-            return {owner for run in runs for owner in owners_of_run(conn, run)}
+            return {owner for run in runs for owner in checkpoints.queries.owners_of_run(conn, run)}
 
         return owners_found(resources, lambda: resources.database.read(owners))
 
@@ -393,7 +392,7 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
         Raises:
             InputError: The target is not empty.
         """
-        return maintenance.copy_thread(
+        return checkpoints.maintenance.copy_thread(
             self._archive, thread_name(source_thread_id), thread_name(target_thread_id)
         )
 
@@ -415,9 +414,9 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
         check_one_of("strategy", strategy, ("keep_latest", "delete"))
         for thread in dict.fromkeys(map(thread_name, thread_ids)):
             if strategy == "delete":
-                yield from erase(self._archive.runtime, thread)
+                yield from checkpoints.maintenance.delete_thread(self._archive.runtime, thread)
             else:
-                yield from maintenance.keep_latest(self._archive, thread)
+                yield from checkpoints.maintenance.keep_latest(self._archive, thread)
 
     aprune = averb(prune)
 
@@ -427,7 +426,7 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
     ) -> Flow[Mapping[str, DeltaChannelHistory]]:
         """The writes to channels before a checkpoint, since the latest stored value of each channel."""
         thread, checkpoint = _thread(config), _checkpoint_id(config)
-        return load.delta_history(self._archive, thread, _ns(config), checkpoint, channels)
+        return checkpoints.load.delta_history(self._archive, thread, _ns(config), checkpoint, channels)
 
     aget_delta_channel_history = averb(get_delta_channel_history)
 
@@ -466,7 +465,7 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
             self.system._check_run(None)
         thread = None if config is None else _thread(config)
         ns = "" if config is None else _ns(config)
-        name, id_ = yield from find.first_with(self._archive, message_id, thread, ns)
+        name, id_ = yield from checkpoints.find.first_with(self._archive, message_id, thread, ns)
         return _config(name, ns, id_, config)
 
     aconfig_of = averb(config_of)
@@ -505,7 +504,7 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
         """
         _check_message(message_id)
         ns = _ns(config)
-        _, id_ = yield from find.before(self._archive, message_id, _thread(config), ns)
+        _, id_ = yield from checkpoints.find.before(self._archive, message_id, _thread(config), ns)
         forked = _config(_given_thread(config), ns, id_, config)
         forked["configurable"][REPLACED] = message_id
         return forked
@@ -525,7 +524,7 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
 
     @property
     def _archive(self) -> Archive:
-        return Archive(self.system.runtime, self.serde)
+        return checkpoints.save.Archive(self.system.runtime, self.serde)
 
 
 def _check_message(message_id: str) -> None:

@@ -23,12 +23,14 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import groupby, islice
 from queue import Empty, SimpleQueue
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from langchain_threadmem.common.type_variables import T
 from langchain_threadmem.errors import ClosedError, DriverError, PersistenceError, StorageBusyError
-from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.storage.transaction import Transaction
+
+if TYPE_CHECKING:
+    from langchain_threadmem.storage.statements import Conn
 
 AnyTransaction = Transaction[Any]
 MAX_BATCH = 512

@@ -20,13 +20,15 @@ from collections.abc import Callable, Coroutine
 from contextvars import ContextVar
 from functools import wraps
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from langchain_threadmem.common.type_variables import P, T
 from langchain_threadmem.errors import DriverError
-from langchain_threadmem.storage.statements import Conn
 
-Transaction = Callable[[Conn], T]
+if TYPE_CHECKING:
+    from langchain_threadmem.storage.statements import Conn
+
+Transaction = Callable[["Conn"], T]
 """A function of an open transaction."""
 inside_transaction: ContextVar[bool] = ContextVar("threadmem_inside_transaction", default=False)
 

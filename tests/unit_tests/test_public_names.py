@@ -129,6 +129,13 @@ def test_importing_the_package_imports_nothing_heavy() -> None:
     assert _python(code) == "[]"
 
 
+def test_importing_the_saver_imports_no_database_and_no_arrays() -> None:
+    heavy = ["sqlalchemy", "numpy", "snowballstemmer", "chromadb", "networkx", "openai", "langgraph.graph"]
+    own = [f"langchain_threadmem.{room}" for room in ("chat_memory", "selection", "summaries", "recall")]
+    code = "import sys; from langchain_threadmem import ThreadMemSaver; "
+    assert _python(f"{code}print([m for m in {[*heavy, *own]!r} if m in sys.modules])") == "[]"
+
+
 def test_a_linear_memory_imports_no_index_no_graph_and_no_model_client() -> None:
     heavy = ["chromadb", "networkx", "langgraph", "openai", "onnxruntime"]
     talk = "from langchain_threadmem import ChatMemory; m = ChatMemory(); m.append('a', 'b'); m.messages"

@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
 from langchain_threadmem.engine.flow import Flow, Sql
+from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.index.removal import Removed, drop
 from langchain_threadmem.langgraph.checkpoints import queries as checkpoint_queries
@@ -27,12 +28,18 @@ from langchain_threadmem.langgraph.checkpoints.values import (
     spans_of,
     unpack,
 )
+from langchain_threadmem.maintenance.removal.reset import erase
 from langchain_threadmem.messages.parts import TypedBytes
 from langchain_threadmem.storage import encryption_keys
 from langchain_threadmem.storage.schema import SUMMARIES, State
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.summaries import queries as summary_queries
 from langchain_threadmem.tree import copying, nodes, stale_marks, superseding, trees
+
+
+def delete_thread(runtime: Runtime, thread: str) -> Flow[None]:
+    """Delete the conversation of a thread with its checkpoints."""
+    return erase(runtime, thread)
 
 
 def delete_for_runs(archive: Archive, runs: Sequence[str]) -> Flow[None]:
