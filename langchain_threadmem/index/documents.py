@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from langchain_core.messages import BaseMessage
 
-from langchain_threadmem.index.language import Language, split
+from langchain_threadmem.index.language import Language, split, stop_terms
 from langchain_threadmem.index.units.unit import MemoryUnit
 from langchain_threadmem.messages.ids import storable
 from langchain_threadmem.messages.roles import TYPES
@@ -114,7 +114,7 @@ def document_of(message: BaseMessage, text: str, created: float, language: Langu
     words = split(spoken)
     spoken_terms, code_terms = language.stemmed(words), language.terms(code) if code else []
     terms = " ".join(spoken_terms) + ("\n" + " ".join(code_terms) if code_terms else "")
-    stop = language.stop_terms
+    stop = stop_terms(language)
     lead = len([term for term in (spoken_terms or code_terms)[:LEAD] if term not in stop])
     length = len([term for term in spoken_terms if term not in stop]) + round(CODE * len(code_terms))
     times = 0 if language.time_expression is None else _count(language.time_expression, spoken.lower(), 3)

@@ -7,7 +7,7 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from langchain_threadmem.common import forking
@@ -59,16 +59,8 @@ class Language:
     change_expression: re.Pattern[str] | None = None
     determiners: frozenset[str] = frozenset()
 
-    stop_terms: frozenset[str] = field(init=False, repr=False)
-    """The stems of the stop words."""
-    determiner_terms: frozenset[str] = field(init=False, repr=False)
-    """The stems of the determiners."""
     _stems: dict[str, str] = field(init=False, repr=False, default_factory=dict)
     _lock: threading.Lock = field(init=False, repr=False, default_factory=forking.lock)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "stop_terms", frozenset(map(self.term, self.stop_words)))
-        object.__setattr__(self, "determiner_terms", frozenset(map(self.term, self.determiners)))
 
     def term(self, word: str) -> str:
         """The stem of a word in lower case, cached; a numeral or a word of more than 100 letters itself."""
@@ -96,6 +88,18 @@ class Language:
         """The terms of words in lower case."""
         stems, term = self._stems, self.term
         return [stems.get(word) or term(word) for word in words]
+
+
+@lru_cache(16)
+def stop_terms(language: Language) -> frozenset[str]:
+    """The stems of the stop words of a language."""
+    return frozenset(map(language.term, language.stop_words))
+
+
+@lru_cache(16)
+def determiner_terms(language: Language) -> frozenset[str]:
+    """The stems of the determiners of a language."""
+    return frozenset(map(language.term, language.determiners))
 
 
 def words(text: str) -> list[str]:

@@ -19,7 +19,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from langchain_threadmem.common.type_variables import T
-from langchain_threadmem.index.language import Language
+from langchain_threadmem.index.language import Language, determiner_terms, stop_terms
 from langchain_threadmem.recall.question import question_of
 
 LOOKED_AHEAD = 6
@@ -128,7 +128,7 @@ class Sought(NamedTuple):
         if said.summary is not None or len(text) > LONGEST or is_question(text):
             return None
         words = language.terms(text)
-        terms = frozenset(words) - language.stop_terms
+        terms = frozenset(words) - stop_terms(language)
         if len(terms) > MOST_TERMS or not terms & self.terms:
             return None
         return Assertion(words, terms, self._changes(text.lower()))
@@ -179,10 +179,10 @@ class Sought(NamedTuple):
         A word of the query that names the older thing ("my first car") names the newer one too.
         """
         language = self.language
-        named = {term for owner, term in pairwise(older.words) if owner in language.determiner_terms}
+        named = {term for owner, term in pairwise(older.words) if owner in determiner_terms(language)}
         kinds = {kind for kind, term in _kinds(older.words, language) if term in sought}
         return not (kinds & self.words <= set(newer.words)) or any(
-            term in sought & named and kind not in language.stop_terms and not self._changes(kind)
+            term in sought & named and kind not in stop_terms(language) and not self._changes(kind)
             for kind, term in _kinds(newer.words, language)
         )
 
@@ -190,7 +190,7 @@ class Sought(NamedTuple):
 def _kinds(words: Sequence[str], language: Language) -> Iterator[tuple[str, str]]:
     """The pairs of words after a determiner: "office" is the term in "my wife's office", "wife" its kind."""
     for owner, kind, term in zip(words, words[1:], words[2:], strict=False):
-        if owner in language.determiner_terms:
+        if owner in determiner_terms(language):
             yield kind, term
 
 

@@ -17,7 +17,7 @@ from datetime import datetime
 from importlib import resources
 from typing import Any
 
-from langchain_core.messages import BaseMessage, convert_to_openai_messages
+from langchain_core.messages import BaseMessage
 
 from langchain_threadmem.common.inputs import seconds_of, zoned
 from langchain_threadmem.errors import InputError, InvalidGraphStateError, UnsupportedMessageError
@@ -168,6 +168,9 @@ def to_jsonl(nodes: Sequence[ConversationNode]) -> str:
         >>> to_jsonl([ConversationNode(1, HumanMessage("Hello"))])
         '{"messages": [{"role": "user", "content": "Hello"}]}'
     """
+    # Its converters of all providers take 20 ms to import.
+    from langchain_core.messages import convert_to_openai_messages
+
     graph.validate(nodes)
     lines: dict[int, str] = {}
     for node in nodes:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Final, Literal, NamedTuple
 
 from langchain_threadmem.common.cache import cache_of_texts
@@ -232,10 +233,15 @@ def _other(words: _Words, *, spaces: bool) -> tuple[re.Pattern[str], ...]:
     )
 
 
-_OTHERS: Final = [
-    *(_other(words, spaces=True) for words in _LANGUAGES),
-    *(_other(words, spaces=False) for words in _LANGUAGES_WITHOUT_SPACES),
-]
+@cache
+def _others() -> list[tuple[re.Pattern[str], ...]]:
+    """The patterns of the other languages, which take 10 ms to compile."""
+    return [
+        *(_other(words, spaces=True) for words in _LANGUAGES),
+        *(_other(words, spaces=False) for words in _LANGUAGES_WITHOUT_SPACES),
+    ]
+
+
 _ENGLISH_PARTS: Final = (
     "always|never|prefer|rather|whenever|every time|everytime|each time|any time|anytime|when i |from "
     "now|from here|from this|forward|future|the rest of|call me|stop |quit |avoid |don't ever|do not "
@@ -328,7 +334,7 @@ def _directives(text: str) -> Iterator[Directive]:
         if not plain or len(plain) > LONGEST or not _has(plain, _EVERY_MARK):
             continue
         others = [
-            patterns for patterns, marks in zip(_OTHERS, _OTHER_MARKS, strict=True) if _has(plain, marks)
+            patterns for patterns, marks in zip(_others(), _OTHER_MARKS, strict=True) if _has(plain, marks)
         ]
         is_question = plain.endswith(_QUESTION)
         instructs, prefers, revokes = (

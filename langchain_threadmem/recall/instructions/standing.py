@@ -20,7 +20,7 @@ from langchain_threadmem.errors import InputError
 from langchain_threadmem.index import lexicon
 from langchain_threadmem.index.catch_up_words import catch_up_owner_words, catch_up_words
 from langchain_threadmem.index.indexes import Indexes
-from langchain_threadmem.index.language import Language
+from langchain_threadmem.index.language import Language, stop_terms
 from langchain_threadmem.index.unindexed import Unindexed
 from langchain_threadmem.index.units import memory
 from langchain_threadmem.messages.codec import text_of
@@ -188,4 +188,4 @@ def _takes_back(text: str, stated: _Stated, language: Language) -> bool:
 
 def _subject(text: str, language: Language) -> frozenset[str]:
     every = frozenset(map(language.term, _EVERY_ANSWER))
-    return frozenset(language.terms(text)) - language.stop_terms - every
+    return frozenset(language.terms(text)) - stop_terms(language) - every
