@@ -46,13 +46,13 @@ BUDGETS = {
     "put": 4,
     "get_tuple": 1,
     "place": 24,
-    "edit": 20,
-    "regenerate": 20,
+    "edit": 19,
+    "regenerate": 18,
     "summarize": 4,
     "summarize_session": 55,
     "query": 18,
     "add_memory": 5,
-    "erase": 119,
+    "erase": 90,
 }
 """The highest allowed number of statements of each method."""
 _UNCOUNTED = ("BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE", "PRAGMA")

@@ -150,7 +150,7 @@ def replace(
             give_id(draft.message, draft.id)
         new.append(draft)
     written = append(conn, tree_id, new, parent, fresh=True)
-    supersede(conn, tree_id, replaced, written.nodes[0].id)
+    conn.run(_SUPERSEDE, json.dumps(list(replaced)), written.nodes[0].id)
     return written
 
 

@@ -352,6 +352,6 @@ def _remains(conn: Conn, receipt: Receipt) -> list[str]:
     remains += [
         f"the words of tree {tree} are still in the lexicon"
         for tree in receipt.trees
-        if not tables.count_below(conn, tree)["node"] and lexicon.marked(conn, tree)
+        if not tables.count_nodes(conn, tree) and lexicon.marked(conn, tree)
     ]
     return remains

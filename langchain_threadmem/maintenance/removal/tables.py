@@ -160,6 +160,11 @@ def count_below(conn: Conn, tree_id: int) -> Counter[str]:
     return _counts(conn, _TREE_TABLES, tree_id)
 
 
+def count_nodes(conn: Conn, tree_id: int) -> int:
+    """The number of nodes of a tree that are neither purged nor removed."""
+    return int(conn.all(_COUNT[schema.node.name], tree_id)[0][0])
+
+
 def count_owned(conn: Conn, owner: str) -> dict[str, int]:
     """The number of rows of an owner in each table with an owner column; zeros are omitted."""
     return {name: count for name, count in _counts(conn, _OWNED_TABLES, owner).items() if count}
