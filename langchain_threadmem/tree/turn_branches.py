@@ -2,8 +2,8 @@
 
 A run begins at a checkpoint. Turns that other runs began after that checkpoint are on a branch that the run
 does not see: the turns stay in the conversation, but the run and its successors do not continue them. Each
-turn is therefore stored with the turns that its run does not see, as ranges of turn numbers. A new answer to
-an earlier question can be the first message of a turn, too.
+turn is therefore stored with the turns that its run does not see, as ranges of turn numbers. A new version of
+an earlier question, or a new answer to it, can be the first message of a turn, too.
 
 A node belongs to the newest turn that began with it or before it. Thus the later of two runs sees a message
 that was appended between them, and so does a run that repeats the question of the later run.
