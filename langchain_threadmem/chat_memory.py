@@ -595,7 +595,7 @@ class ChatMemory:
     def reset(self) -> Flow[None]:
         """Remove every message of this conversation, with its words and vectors.
 
-        The bytes stay in the free space of the files until `MemorySystem.scrub`.
+        Some of their bytes stay in the files until `MemorySystem.scrub`.
 
         Example:
             >>> memory = ChatMemory()

@@ -475,7 +475,7 @@ class MemorySystem:
         """Remove a session permanently: its messages, its summaries, their words and vectors.
 
         The summaries of the long-term memory are removed too, since they may quote the session;
-        `summarize_long_term_memory` writes them again. The bytes stay in the free space of the files until
+        `summarize_long_term_memory` writes them again. Some of their bytes stay in the files until
         `scrub`. If the session is the current session, there is no current session afterwards.
 
         Args:
@@ -933,11 +933,12 @@ class MemorySystem:
         """Erase a conversation, all messages before a time, or all data of the owner, permanently.
 
         Messages are erased with their words, vectors and checkpoints, and with all summaries that may quote
-        them, including those of the long-term memory; `summarize_long_term_memory` writes new summaries. The
-        database file is rewritten without bytes of the erased data, which takes about a second for 100 MB and
-        as much free space as the file. A Chroma index of the owner, which keeps the bytes
-        of removed vectors, is emptied: the next search uses SQL, and fills the index again in the background
-        (half a millisecond for each vector). Data of other owners does not change.
+        them, including those of the long-term memory; `summarize_long_term_memory` writes new summaries.
+        SQLite overwrites erased rows with zeros, and the log is emptied. The file is rewritten if copies of
+        rows are left in its free space, or if the index of words contains messages, which takes about a
+        second for 100 MB and as much free space as the file. A Chroma index of the owner, which keeps the
+        bytes of removed vectors, is emptied: the next search uses SQL, and fills the index again in the
+        background (half a millisecond for each vector). Data of other owners does not change.
 
         Args:
             conversation: The conversation to erase.
@@ -994,9 +995,10 @@ class MemorySystem:
         """Rewrite the files of the memory without the bytes of deleted data.
 
         `reset`, `remove_session`, `forget(purge=True)` and a checkpointer's `delete_thread` remove rows and
-        vectors at once; their bytes stay in the free pages of the database file and in Chroma's files.
-        `erase` scrubs by itself. The call takes about a second for 100 MB of database, during which no other
-        caller can write, and empties a Chroma index, which is filled again in the background.
+        vectors at once. SQLite overwrites the rows, but their bytes may stay in its log and its index of
+        words, and in Chroma's files, until this call. `erase` clears them by itself. The call takes about a
+        second for 100 MB of database, during which no other caller can write, and empties a Chroma index,
+        which is filled again in the background.
 
         Returns:
             The files that may still have bytes of deleted data, and the reasons: a reader of an older state,

@@ -319,7 +319,7 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
     def delete_thread(self, thread_id: str) -> Flow[None]:
         """Delete a thread: its checkpoints and its whole conversation, with words and vectors.
 
-        The bytes stay in the free space of the files until `MemorySystem.scrub`.
+        Some of their bytes stay in the files until `MemorySystem.scrub`.
 
         Args:
             thread_id: The thread.

@@ -9,7 +9,8 @@ compete for the interpreter's lock.
 A write is a function of a transaction that can safely be repeated: if a write of a batch fails, the batch is
 rolled back and its writes run one by one, so that only the failing caller gets an error. Neighbouring writes
 of a class with a method `together` are executed by one call of that method, so that many writes become one
-statement. The write of a caller that is cancelled while it waits is still executed.
+statement. The write of a caller that is cancelled while it waits is still executed. `Threaded` is the base
+class of databases whose async reads and writes run in threads.
 
 On PostgreSQL a batch may wait for a conversation that another transaction has locked. Writes that wait behind
 it for too long are committed by an additional thread, which ends when the queue is empty.
@@ -19,12 +20,15 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import groupby, islice
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from langchain_threadmem.common import forking
 from langchain_threadmem.common.type_variables import T
 from langchain_threadmem.errors import ClosedError, DriverError, PersistenceError, StorageBusyError
 from langchain_threadmem.storage.transaction import Transaction
@@ -35,6 +39,7 @@ if TYPE_CHECKING:
 AnyTransaction = Transaction[Any]
 MAX_BATCH = 512
 """The number of writes from which a batch takes no more jobs from the queue."""
+READER_THREADS = 4
 STALLED_SECONDS = 1.0
 """The time in seconds after which an additional thread takes the writes behind a batch."""
 
@@ -227,3 +232,68 @@ def guarded(function: Callable[..., T], *arguments: Any) -> T:
         return function(*arguments)
     except StopIteration as error:
         raise deliverable(error) from error
+
+
+class Threaded:
+    """The async methods of a database, implemented with its sync methods.
+
+    Args:
+        max_writers: The maximum number of writer threads; another thread starts only if a write has to wait.
+    """
+
+    def __init__(self, max_writers: int = 1) -> None:
+        self._max_writers = max_writers
+        self.closed = False
+        self._group: GroupWriter | None = None
+        self._pool: ThreadPoolExecutor | None = None
+        self._starting = forking.lock()
+
+    @property
+    @abstractmethod
+    def _name(self) -> str: ...
+
+    @abstractmethod
+    def read(self, transaction: Transaction[T]) -> T: ...
+
+    @abstractmethod
+    def write(self, transaction: Transaction[T]) -> T: ...
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+    def awrite(self, transaction: Transaction[T]) -> Coroutine[Any, Any, T]:
+        """Run a function in a transaction in the writer thread; returns after the commit."""
+        if self.closed:
+            raise self._closed()
+        if self._group is None:
+            with self._starting:
+                if self._group is None:
+                    self._group = GroupWriter(self._commit, self._max_writers)
+        return self._group.submit(transaction)
+
+    def _commit(self, writes: Sequence[Transaction[Any]]) -> list[Any]:
+        return self.write(lambda conn: run_all(conn, writes))
+
+    async def aread(self, transaction: Transaction[T]) -> T:
+        """`read` in a thread pool."""
+        if self.closed:
+            raise self._closed()
+        if self._pool is None:
+            with self._starting:
+                if self._pool is None:
+                    self._pool = ThreadPoolExecutor(READER_THREADS, "threadmem-reader")
+        return await asyncio.get_running_loop().run_in_executor(self._pool, guarded, self.read, transaction)
+
+    async def aclose(self) -> None:
+        """`close` without blocking the event loop."""
+        await asyncio.to_thread(self.close)
+
+    def _finish(self) -> None:
+        """Complete the queued writes, and end the threads."""
+        if self._group is not None:
+            self._group.close()
+        if self._pool is not None:
+            self._pool.shutdown()
+
+    def _closed(self) -> ClosedError:
+        return ClosedError(f"{self._name} was closed; make a new ChatMemory or MemorySystem")

@@ -31,8 +31,14 @@ class Migration(NamedTuple):
     apply: Callable[[Conn], None]
 
 
+CLEAN = 1
+"""The `user_version` of an SQLite file of which every deleted row was overwritten (`storage.free_space`)."""
+
+
 def create_all(conn: Conn) -> None:
     """Create the tables and indexes of `schema`."""
+    if conn.dialect == "sqlite":
+        conn.script(f"PRAGMA user_version={CLEAN}")
     tables = checksums.with_checksums() if conn.dialect == "sqlite" else schema.metadata
     for table in tables.sorted_tables:
         conn.run(Statement(CreateTable(table, if_not_exists=True)))

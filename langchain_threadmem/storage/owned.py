@@ -69,9 +69,9 @@ class OwnedDatabase:
         """The first damage of the rows of the database, as the beginning of a sentence."""
         return self._database.damage()
 
-    def scrub(self) -> str:
+    def scrub(self, *, rewrite: bool = False) -> str:
         """Clear the bytes of deleted data; the reason why bytes may remain, or an empty text."""
-        return self._database.scrub()
+        return self._database.scrub(rewrite=rewrite)
 
     @contextmanager
     def _owning(self, conn: Conn) -> Iterator[None]:

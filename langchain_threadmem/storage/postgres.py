@@ -30,9 +30,9 @@ from langchain_threadmem.common import forking
 from langchain_threadmem.common.type_variables import T
 from langchain_threadmem.errors import InputError, PersistenceError, StorageBusyError
 from langchain_threadmem.storage import schema
+from langchain_threadmem.storage.group_commit import Threaded
 from langchain_threadmem.storage.migrations import check, is_newest, migrate
 from langchain_threadmem.storage.statements import BoundStatement, Conn, Cursor, Statement, refused, with_rows
-from langchain_threadmem.storage.threaded import Threaded
 from langchain_threadmem.storage.transaction import Transaction, not_nested
 
 if TYPE_CHECKING:
@@ -247,7 +247,7 @@ class PostgresDatabase(Threaded, forking.Forkable):
         """No damage: the server checks its own pages."""
         return None
 
-    def scrub(self) -> str:
+    def scrub(self, *, rewrite: bool = False) -> str:
         """The reason why deleted data may remain in the files of the server."""
         return f"{self._name}: the server keeps deleted data in its files until it runs VACUUM"
 

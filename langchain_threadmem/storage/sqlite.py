@@ -12,17 +12,20 @@ from collections import deque
 from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from langchain_threadmem.common import forking
 from langchain_threadmem.common.type_variables import T
 from langchain_threadmem.errors import InputError, LostDatabaseError, PersistenceError, StorageBusyError
 from langchain_threadmem.storage import checksums
-from langchain_threadmem.storage.migrations import check, migrate
+from langchain_threadmem.storage.group_commit import Threaded
+from langchain_threadmem.storage.migrations import CLEAN, check, migrate
 from langchain_threadmem.storage.statements import Conn
-from langchain_threadmem.storage.threaded import Threaded
 from langchain_threadmem.storage.transaction import Transaction, inside_transaction, not_nested
+
+if TYPE_CHECKING:
+    from langchain_threadmem.storage.free_space import FreeSpace
 
 BUSY_SECONDS = 60.0
 _RESTORE = "nothing was written; restore the file, or close this memory and open it again"
@@ -84,6 +87,10 @@ class SqliteDatabase(Threaded, forking.Forkable):
         self._migrated = False
         self._file: tuple[str, int, int] | None = None
         """The path, inode and device of the file when it was opened."""
+        self._free_space: FreeSpace | None = None
+        self._clear_before: int | None = None
+        """The salt of the log until which no page has remains of deleted rows; `None` if that is unknown."""
+        self._version = 0  # of the data, when the pages were searched for remains
         self._is_quiescent = False
         self._inherited: object = None  # the connections of a parent that was forked in a transaction
         self.watch()
@@ -198,6 +205,8 @@ class SqliteDatabase(Threaded, forking.Forkable):
             _use_wal(connection)
             connection.execute(f"PRAGMA wal_autocheckpoint={_PAGES_TO_CHECKPOINT[self._synchronous]}")
             connection.execute(f"PRAGMA synchronous={self._synchronous}")
+            # Deleted rows are overwritten with zeros; the cost is within the noise of appends and edits.
+            connection.execute("PRAGMA secure_delete=ON")
         except _UNREADABLE as error:
             if connection is not None:
                 connection.close()
@@ -294,11 +303,19 @@ class SqliteDatabase(Threaded, forking.Forkable):
             return str(error)
 
     @not_nested
-    def scrub(self) -> str:
-        """Rewrite the file without the bytes of deleted data.
+    def scrub(self, *, rewrite: bool = False) -> str:
+        """Clear the bytes of deleted data from the file and its log.
 
-        Takes about a second for 100 MB, during which no other process can write, and as much free space as
-        the size of the file.
+        Deleted rows are overwritten with zeros when they are deleted. The log, which contains older versions
+        of pages, is emptied. The file is rewritten only if the unallocated space of a page contains text
+        (`storage.free_space`), or once if an earlier version of this package has written it. To find that
+        out, the pages that were written since the last call are read, a few milliseconds; all pages, 0.3 ms
+        for 1 MB, if another connection has emptied the log since.
+
+        Args:
+            rewrite: Whether to rewrite the file in any case, which returns free space to the disk. Takes
+                about a second for 100 MB, during which no other process can write, and as much free space as
+                the size of the file.
 
         Returns:
             The reason why bytes may remain, or an empty text.
@@ -311,14 +328,50 @@ class SqliteDatabase(Threaded, forking.Forkable):
                 self._open()
             self._check_file()
             try:
-                self._cursor.execute("VACUUM")
-                self._cursor.execute(f"PRAGMA busy_timeout={SCRUB_SECONDS * 1000:.0f}")
-                busy = self._cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+                if rewrite or self._holds_remains():
+                    self._cursor.execute("VACUUM")
+                    self._cursor.execute(f"PRAGMA user_version={CLEAN}")
+                return self._empty_log()
             except sqlite3.DatabaseError as error:
                 raise translated(error, self._name) from error
-            finally:
-                self._cursor.execute(f"PRAGMA busy_timeout={BUSY_SECONDS * 1000:.0f}")
-        return f"{self._name}: another connection reads an older state of the file" if busy else ""
+
+    def _holds_remains(self) -> bool:
+        """Whether the file may contain text of deleted rows."""
+        if self.path is None:
+            return False
+        if self._cursor.execute("PRAGMA user_version").fetchone()[0] != CLEAN:
+            return True  # Written by an earlier version of this package.
+        if self._free_space is None:
+            from langchain_threadmem.storage.free_space import FreeSpace
+
+            self._free_space = FreeSpace(self.path)
+        self._cursor.execute("BEGIN IMMEDIATE")  # Nobody writes until the pages are read.
+        try:
+            log = self._free_space.log()
+            is_next = log is not None and log.salt == self._clear_before
+            return self._free_space.holds_text(log, only_log=is_next)
+        finally:
+            self._version = self._data_version()
+            self._cursor.execute("ROLLBACK")
+
+    def _empty_log(self) -> str:
+        """Move the log to the file; return the reason if another connection prevents that."""
+        salt = None if self._free_space is None else self._free_space.salt()
+        self._clear_before = None
+        self._cursor.execute(f"PRAGMA busy_timeout={SCRUB_SECONDS * 1000:.0f}")
+        try:
+            busy = self._cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+        finally:
+            self._cursor.execute(f"PRAGMA busy_timeout={BUSY_SECONDS * 1000:.0f}")
+        if busy:
+            return f"{self._name}: another connection reads an older state of the file"
+        if salt is not None and self._data_version() == self._version:
+            self._clear_before = (salt + 1) % (1 << 32)
+        return ""
+
+    def _data_version(self) -> int:
+        """A number that changes when another connection writes."""
+        return int(self._cursor.execute("PRAGMA data_version").fetchone()[0])
 
     def copy_to(self, target: Path) -> list[str]:
         """Write a consistent copy of the database to a new file, while others read and write the database.
@@ -367,6 +420,10 @@ class SqliteDatabase(Threaded, forking.Forkable):
         if self._writer is not None:
             self._close(self._writer)
             self._writer = None
+        self._clear_before = None
+        if self._free_space is not None:
+            self._free_space.close()
+            self._free_space = None
 
     def _close(self, connection: sqlite3.Connection) -> None:
         connection.close()

@@ -1,8 +1,9 @@
 """Verbs of erasing: rows, words, vectors and bytes are removed, with a receipt.
 
 One transaction removes messages, their words and vectors, checkpoints, and every summary that may quote the
-messages; no clean-up is left for later. Then the caches of the process are emptied, and the file is
-rewritten, so that its free space contains no bytes of the messages. At the end the receipt is checked.
+messages; no clean-up is left for later. Then the caches of the process and the log of the file are emptied,
+and the file is rewritten if its free space contains text (`storage.free_space`). At the end the receipt is
+checked.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ class Receipt:
 
     @property
     def scrubbed(self) -> bool:
-        """Whether the files were rewritten, so that they contain no byte of the erased messages."""
+        """Whether the files contain no byte of the erased messages."""
         return not self.unscrubbed
 
     @property
@@ -187,11 +188,12 @@ def _open_index(runtime: Runtime, model: str) -> Flow[tuple[VectorIndex | None, 
     return index, "" if index is not None else _NOT_OPEN
 
 
-def _scrub_database(runtime: Runtime) -> Flow[list[str]]:
-    """Rewrite the index of words and the file; returns the reasons why the file may contain deleted bytes."""
+def _scrub_database(runtime: Runtime, *, rewrite: bool = False) -> Flow[list[str]]:
+    """Clear deleted bytes from the index of words and the file; returns the reasons why some may remain."""
+    database = runtime.database
     try:
         yield from Sql(lexicon.compact, write=True)
-        reason = yield from Call(runtime.database.scrub)
+        reason = yield from Call(lambda: database.scrub(rewrite=True) if rewrite else database.scrub())
     except ClosedError:
         raise
     except PersistenceError as error:
@@ -225,7 +227,7 @@ def scrub(runtime: Runtime) -> Flow[Scrubbed]:
         if index is not None:
             reason = yield from empty(index, runtime.owner)
         unscrubbed += [reason] if reason else []
-    return Scrubbed((*unscrubbed, *(yield from _scrub_database(runtime))))
+    return Scrubbed((*unscrubbed, *(yield from _scrub_database(runtime, rewrite=True))))
 
 
 def check(runtime: Runtime, receipt: Receipt) -> Flow[Receipt]:
