@@ -65,6 +65,15 @@ _follows = case(
 )
 _of_owner = (tree.c.owner == bindparam("owner"), tree.c.scope == "")
 _tip = node.alias("tip")
+# The index contains tree and message, so that only the states of repeated messages are read.
+_several = (
+    select(node.c.tree, node.c.message)
+    .select_from(tree.join(node, node.c.tree == tree.c.id))
+    .where(*_of_owner)
+    .group_by(node.c.tree, node.c.message)
+    .having(func.count() > ONE)
+    .subquery()
+)
 _SUSPECTS = Statement(
     union(
         select(tree.c.id)
@@ -83,10 +92,10 @@ _SUSPECTS = Statement(
                 node.c.parent >= node.c.seq,
             ),
         ),
-        select(tree.c.id)
-        .select_from(tree.join(node, node.c.tree == tree.c.id))
-        .where(*_of_owner, node.c.state == ZERO)
-        .group_by(tree.c.id, node.c.message)
+        select(_several.c.tree)
+        .join(node, (node.c.tree == _several.c.tree) & (node.c.message == _several.c.message))
+        .where(node.c.state == ZERO)
+        .group_by(_several.c.tree, _several.c.message)
         .having(func.count() > ONE),
         select(tree.c.id).select_from(tree.join(graft, graft.c.tree == tree.c.id)).where(*_of_owner),
         select(tree.c.id).where(*_of_owner, tree.c.sealed),

@@ -41,8 +41,8 @@ COLUMN = "checksum"
 _FUNCTION = "threadmem_checksum"
 NULL = -0x6E756C6C
 """The number that represents SQL's NULL."""
-_INTEGER, _FLOAT, _NODE = (struct.Struct(form).pack for form in ("<q", "<d", "<4qd2q"))
-_NODE_KINDS = "----ttt---"
+_INTEGER, _FLOAT, _NODE, _DOCUMENT = (struct.Struct(form).pack for form in ("<q", "<d", "<4qd2q", "<2qd"))
+_NODE_KINDS, _DOCUMENT_KINDS = "----ttt---", "-t-t-"
 _NO_NUMBER = "WHEN 'text' THEN NULL WHEN 'blob' THEN NULL"
 _PARTLY_CHANGED = (
     schema.node,
@@ -220,6 +220,12 @@ def _checksum_of_row(kinds: str, *values: Any) -> int:
             return crc32(b"'%b;'%b;'%b" % (message, role, body), crc32(packed))
         except (struct.error, TypeError):
             pass  # A value has another type, so the row is damaged.
+    elif kinds == _DOCUMENT_KINDS:
+        key, terms, traits, speaker, time = values
+        try:
+            return crc32(b"'%b;'%b" % (terms, speaker), crc32(_DOCUMENT(key, traits, time)))
+        except (struct.error, TypeError):
+            pass
     numbers, texts = [], []
     for kind, value in zip(kinds, values, strict=True):
         if isinstance(value, bytes):
