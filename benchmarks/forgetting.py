@@ -1,8 +1,9 @@
-"""The cost of forgetting among 100,000 messages, and of a query of short-term memory.
+"""The cost of forgetting among 100,000 messages, of an erasure, and of a query of short-term memory.
 
 The messages are in one session or in a hundred. Forgetting is timed twice: the statement that chooses and
 marks the forgotten units, and the whole method, which also removes them from the word index. A fake embedding
-model produces the vectors of short-term memory.
+model produces the vectors of short-term memory. Erasing one of many conversations of 20 messages is timed
+beside VACUUM of the file, before any message is in the index of words.
 
     python -m benchmarks.forgetting [--full]
 """
@@ -48,6 +49,7 @@ def measure(*, full: bool = False) -> list[Line]:
     repeats = 7 if full else 3
     return [
         *(line for sessions in (1, 100) for line in _forgetting(sessions, repeats)),
+        _erasing(10_000 if full else 2_000, 4 * repeats + 1),
         *(_short_term(capacity, 200 if full else 50) for capacity in (200, 5_000)),
     ]
 
@@ -79,6 +81,35 @@ def _forgetting(sessions: int, repeats: int) -> list[Line]:
         ),
         Line(f"forget {SHARE:.0%} of {what}, word index included", duration(whole), "", "< 1 s", whole < 1),
     ]
+
+
+def _erasing(conversations: int, repeats: int) -> Line:
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        MemorySystem(Path(directory) / "memory.db", embeddings=False) as system,
+    ):
+        for number in range(conversations):
+            system.conversation(f"c{number}").extend([f"message {n} about bread and tea" for n in range(20)])
+        system.scrub()
+        spent, rewriting = [], []
+        for number in range(repeats):
+            begin = time.perf_counter()
+            receipt = system.erase(conversation=f"c{number * 47}")
+            spent.append(time.perf_counter() - begin)
+            assert receipt.ok
+            assert receipt.messages == 20
+        for _ in range(3):
+            begin = time.perf_counter()
+            system.runtime.database.scrub(rewrite=True)
+            rewriting.append(time.perf_counter() - begin)
+    taken = median(spent)
+    return Line(
+        f"erase one of {conversations:,} conversations of 20 messages",
+        duration(taken),
+        f"{taken / median(rewriting):.3f} × VACUUM",
+        "≤ 20 ms",
+        taken <= 0.02,
+    )
 
 
 def _statement(system: MemorySystem) -> float:

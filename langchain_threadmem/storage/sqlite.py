@@ -331,6 +331,7 @@ class SqliteDatabase(Threaded, forking.Forkable):
                 if rewrite or self._holds_remains():
                     self._cursor.execute("VACUUM")
                     self._cursor.execute(f"PRAGMA user_version={CLEAN}")
+                    self._version = 0  # The pages that were written now are searched by the next call.
                 return self._empty_log()
             except sqlite3.DatabaseError as error:
                 raise translated(error, self._name) from error
