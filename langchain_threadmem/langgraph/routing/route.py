@@ -201,7 +201,7 @@ def route(
     )
 
 
-class _Stored(NamedTuple):
+class _ThreadOfNewest(NamedTuple):
     """A stored message of a list.
 
     Attributes:
@@ -221,7 +221,7 @@ class _Stored(NamedTuple):
 
 def _stored(
     conversation: ThreadedConversation, spoken: Sequence[BaseMessage], newest: int, place: NodePlace | None
-) -> Flow[_Stored | None]:
+) -> Flow[_ThreadOfNewest | None]:
     """Read the thread of a message of a list; `None` if the message is not stored.
 
     `place` is the place of the message, if it was just stored.
@@ -243,7 +243,7 @@ def _stored(
         return None
     at, path, shows, thread = found
     messages = decode_stored(path, other=conversation.runtime.parts.read)
-    return _Stored(at.seq, at.parent, messages, shows, thread)
+    return _ThreadOfNewest(at.seq, at.parent, messages, shows, thread)
 
 
 def _is_any_stored(conversation: ThreadedConversation, messages: Sequence[BaseMessage]) -> Flow[bool]:
@@ -437,7 +437,7 @@ def _path(conn: Conn, key: int) -> list[tuple[str, str, str]]:
     return [row[:3] for row in nodes.thread_messages(conn, key) if row[2] != "system"]
 
 
-class _Known(NamedTuple):
+class _NewestRead(NamedTuple):
     """What is read at once about the newest human message of a list.
 
     Attributes:
@@ -467,10 +467,10 @@ class _Known(NamedTuple):
 
 def _read_known(
     conn: Conn, tree: int, spoken: Sequence[BaseMessage], newest: int, lineage: Lineage
-) -> _Known:
+) -> _NewestRead:
     message, end = str(spoken[newest].id), str(spoken[newest - 1].id) if newest else None
     if not tree:
-        return _Known(trees.head(conn, tree), message, [], end, None, ())
+        return _NewestRead(trees.head(conn, tree), message, [], end, None, ())
     head, places, turns, *last = conn.each(
         trees.head_query(tree),
         nodes.places_query(tree, message),
@@ -478,7 +478,7 @@ def _read_known(
         *([] if end is None else [nodes.versions_query(tree, end)]),
     )
     before = nodes.versions_from(conn, last[0]) if last else []
-    return _Known(
+    return _NewestRead(
         trees.head_of(head),
         message,
         [nodes.MessagePlace(*row) for row in places],
@@ -495,7 +495,7 @@ def _past(
     unrouted: range,
     routed: str | None,
     lineage: Lineage,
-    known: _Known,
+    known: _NewestRead,
     write_value: WriteOpaque,
 ) -> tuple[int | None, Past]:
     """The first node of the turn that a run continues, if it is stored, and the messages that it has seen.
