@@ -40,7 +40,7 @@ class BareTexts:
         self.by_node: dict[int, str] = {}
         """The texts of human messages by `text_of`, by number of the node."""
         self.derived: dict[int, tuple[Any, Any]] = {}
-        """What was made of a value and its bare text, with the value, by a number."""
+        """Values with constant text and their copies with the bare text, by number of the node."""
         self.is_known = False
         """Whether the constant text was determined."""
         self._bare: tuple[ConstantText, dict[str, str]] = NOTHING, {}

@@ -328,7 +328,7 @@ def _route(
 
 
 class _Queries(NamedTuple):
-    """What was chosen for a new message, and the queries that its write needs.
+    """The selection for a new message, and the queries that the write of the message needs.
 
     Attributes:
         tree: The tree; `NO_TREE` if the write creates it.
@@ -438,7 +438,7 @@ def _path(conn: Conn, key: int) -> list[tuple[str, str, str]]:
 
 
 class _NewestRead(NamedTuple):
-    """What is read at once about the newest human message of a list.
+    """Rows about the newest human message of a list, which one round trip reads.
 
     Attributes:
         head: The head of the tree.

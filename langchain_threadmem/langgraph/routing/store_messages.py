@@ -249,7 +249,10 @@ def store_spoken(
 def _with_own_ids(
     conversation: ThreadedConversation, write: ListWrite, spoken: list[BaseMessage]
 ) -> tuple[list[BaseMessage], list[tuple[str, str]]]:
-    """`with_own_ids` of the newest turn of a list, which the write then stores; the list itself if it has."""
+    """A list whose newest turn has ids of its own, which the write then stores, and the pairs of both ids.
+
+    The list itself if its newest turn reuses no id.
+    """
     newest, stored_ids = newest_human(spoken), write.stored_ids
     if newest is None or not any(message.id in stored_ids for message in spoken[newest + 1 :]):
         return spoken, []
