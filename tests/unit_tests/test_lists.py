@@ -118,6 +118,27 @@ def test_the_same_lists_are_the_same_tree_through_every_interface(seed: int) -> 
             ("a2", "tc1"),
             id="a result put after its call is above an answer whose question was removed",
         ),
+        pytest.param(
+            True,
+            [("resend", 0, 0), ("edit", 0, 0), ("trim", 0, 1), ("edit", 0, 0)],
+            ("h6", "a3"),
+            id="a question after a redacted one, whose answer was trimmed, continues the end of its list",
+        ),
+        pytest.param(
+            True,
+            [
+                ("resend", 0, 0),
+                ("regenerate", 0, 0),
+                ("resend", 0, 0),
+                ("again", 0, 0),
+                ("call", 0, 0),
+                ("edit", 0, 0),
+                ("fork", 0, 0),
+                ("fork", 2, 0),
+            ],
+            ("h7", "a3"),
+            id="a fork after a fork continues the end of its list",
+        ),
     ],
 )
 def test_a_list_is_the_same_tree_through_every_interface_where(
@@ -132,6 +153,29 @@ def test_a_list_is_the_same_tree_through_every_interface_where(
         assert seen_in(walk.systems[0]).tree.get(message, ("", None))[1] == expected
     finally:
         walk.close()
+
+
+@pytest.mark.parametrize("to_saver", [True, False])
+def test_a_message_redacted_in_a_trimmed_list_is_redacted_in_its_thread(
+    system: MemorySystem, to_saver: bool
+) -> None:
+    talk = [
+        HumanMessage("My key is 1234", id="h1"),
+        AIMessage("Noted.", id="a1"),
+        HumanMessage("Good night", id="h2"),
+        AIMessage("Sleep well.", id="a2"),
+    ]
+    lists = Lists(system, to_saver=to_saver)
+    lists.store(talk)
+    lists.store([HumanMessage("My key is ***", id="h1"), *talk[2:]])
+    memory = system.conversation("talk")
+    assert [message.text for message in memory.messages] == [
+        "My key is ***",
+        "Noted.",
+        "Good night",
+        "Sleep well.",
+    ]
+    assert not any("1234" in node.message.text for node in memory.history)
 
 
 @pytest.mark.parametrize("to_saver", [True, False])

@@ -526,7 +526,7 @@ def _past(
     )
     hidden = turn_branches.unseen(conn, tree, lineage.thread, since, turn_branches.earlier_turns(history))
     end = None
-    if hidden and last is not None and _is_seen(conn, tree, last, new, hidden):
+    if hidden and last is not None and _is_seen(conn, tree, last, new, ()):
         end = last = _end_below(conn, tree, last, new, hidden)
     tip = _tip_before(conn, tree, head, new, nodes.versions_from(conn, tips), hidden, end)
     open_until = since if lineage.rewound else None

@@ -497,14 +497,16 @@ class _ListWriter:
     def apply_edits(self, listed: Collection[int]) -> None:
         """Supersede the answers to edited messages, and remove the earlier versions of redacted messages.
 
-        As in `ChatMemory.edit`, the answers are the AI and tool messages of the turn; later turns stay.
+        As in `ChatMemory.edit`, the answers are the AI and tool messages of the turn; later turns stay. If
+        the list continues below the replaced message, the message is redacted, although a program may have
+        trimmed its answers from the list.
 
         Args:
             listed: The keys of the nodes of the list.
         """
         edited: set[int] = set()
         for key, version in (*self._versions.items(), *self._answers.items()):
-            if old := self._answers_outside(key, listed):
+            if (old := self._answers_outside(key, listed)) and not self._continues(key):
                 self._supersede(old, self._number(version))
                 edited.add(version)
         redacted = {key: version for key, version in self._versions.items() if version not in edited}
@@ -517,6 +519,11 @@ class _ListWriter:
                 *(self._conn, self._tree, old, version, self._number(version)), empties=not self._whole
             )
             self.removed += old
+
+    def _continues(self, key: int) -> bool:
+        """Whether the last stored message of the list is below a node."""
+        last = next((here.key for here in reversed(self._locations) if here.key in self._place_of), None)
+        return last is not None and last != key and nodes.contain(nodes.spans(self._conn, last), key)
 
     def _answers_outside(self, key: int, listed: Collection[int]) -> list[int]:
         """The live answers to a replaced or moved message that the list does not contain."""
