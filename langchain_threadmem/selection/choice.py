@@ -139,7 +139,6 @@ def choose(
     *,
     reads: Reader | None = None,
     model: str = "",
-    version: int = 0,
     bias: Bias = UNBIASED,
 ) -> Choice:
     """Choose the turn end that a new human message continues, or a new root.
@@ -153,7 +152,6 @@ def choose(
         reads: The reader of the texts, which caches their features; by default a new reader for the language
             of the message.
         model: Name of the embedding model. Vectors of the local model have additional features.
-        version: Version of the tree; second looks are cached for one version.
         bias: The bias of the owner.
 
     Returns:
@@ -185,7 +183,7 @@ def choose(
         human_vectors = answer_vectors = np.zeros((len(turn_ends), 0), np.float32)
         vector = None
     vectors = human_vectors, answer_vectors
-    revised = reconsidered(turn_ends, *vectors, way, reads, version)
+    revised = reconsidered(turn_ends, *vectors, way, reads)
     candidates = describe(revised, *vectors, message, vector, reads, compatibility(way))
     prior = prior_of(revised, message, reads, way)
     probabilities = weigh(networks(way), candidates, revised, bias, prior)

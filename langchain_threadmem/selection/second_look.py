@@ -32,6 +32,9 @@ SURE = 0.9
 LATE = 32
 """The number of latest turns that get second looks, and of earlier turns with which each is compared. With 64
 turns the choices do not improve, and a second look is 10 % slower."""
+READ_AGAIN = 16
+"""The number of turns right before a turn whose change, for example by a move, needs a new second look. A
+choice knows them for each of the latest turns, whatever older turns it compares."""
 UNLIKELY = 1e-3
 """The probability of a new root that was not among the likely candidates."""
 NEAR, CLEAR = 0.2, 0.25
@@ -143,16 +146,17 @@ def reconsidered(
     answer_vectors: Floats,
     way: Way,
     reader: Reader,
-    version: int = 0,
 ) -> list[TurnEnd]:
     """The turn ends after second looks: uncertain turns with new probabilities and the likeliest parent.
 
-    Only the latest turns get second looks. Cost: 1 ms for each second look that the reader has not cached. A
-    new version of the tree needs new second looks, since earlier turns may have been moved.
+    Only the latest turns get second looks. Cost: 1 ms for each second look that the reader has not cached,
+    as after a change of one of the `READ_AGAIN` turns before.
     """
     first = max(len(turn_ends) - LATE, 0)
     revised = list(turn_ends[:first])
     known_ids = {None, *[end.id for end in revised]}
+    start = max(first - READ_AGAIN, 0)
+    read = [_read_of(end) for end in turn_ends[start:]]
 
     def second_look(place: int, turn: TurnEnd) -> Chances:
         late = slice(max(place - LATE, 0), place)
@@ -164,8 +168,10 @@ def reconsidered(
     for place, turn in enumerate(turn_ends[first:], first):
         if doubtful(turn):
             stored = tuple(turn.chances)
-            answer = turn.answer_with_calls if turn.calls else turn.answer
-            key = (way, version, turn.id, answer, stored)
+            near = read[max(place - start - READ_AGAIN, 0) : place - start + 1]
+            oldest = near[0][0]
+            # Which older turns are known, and so the parents among them, varies with the message.
+            key = (way, *[(*now, above if above and above >= oldest else None) for *now, above in near])
             if (chances := reader.second_looks.get(key)) is None:
                 reader.second_looks.put(key, chances := second_look(place, turn))
             # The likeliest parent may be removed, or older than these turns.
@@ -174,3 +180,8 @@ def reconsidered(
         revised.append(turn)
         known_ids.add(turn.id)
     return revised
+
+
+def _read_of(turn: TurnEnd) -> tuple[int, int, int | None]:
+    """Id of a stored turn, a hash of what second looks read of it, and its predecessor."""
+    return turn.id, hash((turn.human, turn.answer, turn.calls, tuple(turn.chances))), turn.previous

@@ -244,7 +244,6 @@ class SemanticNodeSelector(FlowSelector):
             source.message if dimensions else None,
             reads=reads,
             model=source.model,
-            version=tree.turns.version,
             bias=bias,
         )
         tree.revised = {

@@ -38,9 +38,9 @@ def look(turn: TurnEnd) -> SecondLook | None:
     return look_again([CSV, WINE], none(2), none(2), turn, None, reader(), None)
 
 
-def believed(*turns: TurnEnd, version: int = 0) -> list[TurnEnd]:
+def believed(*turns: TurnEnd) -> list[TurnEnd]:
     count = len(turns)
-    return reconsidered(turns, none(count), none(count), "words", READER, version)
+    return reconsidered(turns, none(count), none(count), "words", READER)
 
 
 def test_an_answer_about_another_thread_casts_doubt_on_the_choice() -> None:
@@ -116,9 +116,9 @@ def test_an_answer_that_leaves_no_doubt_is_not_looked_at(
 def test_after_a_correction_a_turn_is_looked_at_once_more() -> None:
     turn = placed(ABOUT_CSV)
     moved = replace(WINE, previous=2)
-    before = believed(CSV, WINE, turn, version=1)[-1].chances
-    assert believed(CSV, moved, turn, version=1)[-1].chances == before
-    assert believed(CSV, moved, turn, version=2)[-1].chances != before
+    before = believed(CSV, WINE, turn)[-1].chances
+    assert believed(CSV, moved, turn)[-1].chances != before
+    assert believed(CSV, WINE, turn)[-1].chances == before
 
 
 def test_a_turn_of_long_ago_is_not_looked_at_again() -> None:
