@@ -3,7 +3,9 @@
 The cost of a change should not depend on the number of messages after it. The figures are milliseconds and
 bytes on disk at several lengths of a conversation. Every saver reads the whole list that it saves, so the
 replacement of a message through a saver has a time limit at 1,000 messages only, where LangGraph's
-`SqliteSaver` is the peer; longer lists have a limit on bytes alone.
+`SqliteSaver` is the peer; longer lists have a limit on bytes alone. The next append after a change selects a
+thread again from what it reads anew; its figure is processor time with vectors of known words, which cost
+nothing to compute.
 
     python -m benchmarks.revise [--full]
 """
@@ -21,10 +23,11 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from langgraph.checkpoint.base import BaseCheckpointSaver, empty_checkpoint
 from langgraph.checkpoint.base.id import uuid6
 
-from benchmarks._measure import Line, command, duration
+from benchmarks._measure import Line, command, duration, within
 from benchmarks.append import turns
 from benchmarks.checkpoint import config_of, size, sqlite_saver
-from langchain_threadmem import MemorySystem, ThreadMemSaver
+from benchmarks.statements import SUBJECTS, WordVectors
+from langchain_threadmem import MemorySystem, SemanticNodeSelector, ThreadMemSaver
 
 ROUNDS = 9
 SECONDS = 0.01
@@ -32,6 +35,7 @@ BYTES = 5 * 1024
 AT_ONCE = 10_000
 SAVER_BAR_UP_TO = 1000
 """The highest number of messages of a list whose saving has a time limit."""
+LONG, SELECTS_AGAIN = 16_000, 20e-3
 
 
 def measured(path: Path, call: Callable[[int], object]) -> tuple[float, float]:
@@ -110,13 +114,56 @@ def replacing(directory: Path, number: int) -> Line:
     return line(what, seconds, written, beside=beside, timed=number <= SAVER_BAR_UP_TO)
 
 
+def selecting_again(path: Path) -> list[Line]:
+    """The lines of the first append with a selection after an edit, a move and a restart."""
+
+    def turn(n: int) -> tuple[str, str]:
+        subject = SUBJECTS[n % len(SUBJECTS)]
+        question = f"What about {subject} number {n}, and how does {subject} go on?"
+        return question, f"An answer to: {question}"
+
+    def opened() -> MemorySystem:
+        return MemorySystem(path, embeddings=WordVectors())
+
+    def append_again(system: MemorySystem, n: int) -> float:
+        memory = system.conversation("c", node_selector=SemanticNodeSelector())
+        begin = time.process_time()
+        memory.append(*turn(LONG + n))
+        return time.process_time() - begin
+
+    with opened() as system:
+        memory = system.conversation("c", node_selector=SemanticNodeSelector())
+        said = [pair for n in range(LONG // 2) for pair in zip(("user", "ai"), turn(n), strict=True)]
+        memory.extend(said)
+        memory.append(*turn(LONG))
+        changes: dict[str, Callable[[int], object]] = {
+            "an edit": lambda n: memory.edit(LONG // 2 + 1, f"another question {n}"),
+            "a move": lambda n: memory.place(LONG // 2 + 401 + 4 * n, None),
+        }
+        taken: dict[str, list[float]] = {name: [] for name in changes}
+        for n in range(ROUNDS):
+            for name, change in changes.items():
+                append_again(system, n)
+                change(n)
+                taken[name].append(append_again(system, n))
+    taken["a restart"] = []
+    for n in range(ROUNDS):
+        with opened() as system:
+            taken["a restart"].append(append_again(system, n))
+    return [
+        within(f"an append after {name} among {LONG:,} messages", median(times), most=SELECTS_AGAIN)
+        for name, times in taken.items()
+    ]
+
+
 def measure(*, full: bool = False) -> list[Line]:
     """The lines of the table."""
     with tempfile.TemporaryDirectory() as directory:
         home = Path(directory)
         lengths = (1000, 100_000, 1_000_000) if full else (1000, 100_000)
         lines = [one for number in lengths for one in verbs(home, number)]
-        return lines + [replacing(home, number) for number in lengths]
+        lines += [replacing(home, number) for number in lengths]
+        return lines + selecting_again(home / "long.db")
 
 
 if __name__ == "__main__":
