@@ -116,9 +116,8 @@ def connect(connection: sqlite3.Connection) -> None:
 
 def create_triggers(connection: sqlite3.Connection) -> None:
     """Create the triggers of a connection that writes."""
-    for table in tables():
-        for trigger in _triggers(table):
-            connection.execute(trigger)
+    for trigger in _triggers():
+        connection.execute(trigger)
 
 
 def wrong_types(conn: Conn) -> list[str]:
@@ -172,7 +171,12 @@ def _all_damaged(table: Table) -> Statement:
     return Statement(_damaged(table))
 
 
-def _triggers(table: Table) -> tuple[str, ...]:
+@cache
+def _triggers() -> tuple[str, ...]:
+    return tuple(trigger for table in tables() for trigger in _triggers_of(table))
+
+
+def _triggers_of(table: Table) -> tuple[str, ...]:
     name = table.name
     condition = " AND ".join(f"{column.name} = NEW.{column.name}" for column in table.primary_key)
     update = f"BEGIN UPDATE {name} SET {COLUMN} = {expression(table, 'NEW.')} WHERE {condition}; END"

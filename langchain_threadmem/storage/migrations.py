@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import cache
 from typing import NamedTuple
 
 from sqlalchemy import Column, MetaData, Table, Text, func, select
@@ -39,12 +40,19 @@ def create_all(conn: Conn) -> None:
     """Create the tables and indexes of `schema`."""
     if conn.dialect == "sqlite":
         conn.script(f"PRAGMA user_version={CLEAN}")
-    tables = checksums.with_checksums() if conn.dialect == "sqlite" else schema.metadata
+    conn.script(*_definitions(conn.dialect))
+
+
+@cache
+def _definitions(dialect: str) -> tuple[str, ...]:
+    """The statements of `create_all`; to compile them takes longer than to execute them."""
+    elements: list[CreateTable | CreateIndex] = []
+    tables = checksums.with_checksums() if dialect == "sqlite" else schema.metadata
     for table in tables.sorted_tables:
-        conn.run(Statement(CreateTable(table, if_not_exists=True)))
-        for index in sorted(table.indexes, key=lambda index: str(index.name)):
-            conn.run(Statement(CreateIndex(index, if_not_exists=True)))
-    conn.script(*schema.LEXICON_DDL[conn.dialect])
+        indexes = sorted(table.indexes, key=lambda index: str(index.name))
+        elements += [CreateTable(table, if_not_exists=True)]
+        elements += [CreateIndex(index, if_not_exists=True) for index in indexes]
+    return (*(Statement(element).sql(dialect) for element in elements), *schema.LEXICON_DDL[dialect])
 
 
 def index_expiries(conn: Conn) -> None:
