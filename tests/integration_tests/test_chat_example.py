@@ -127,7 +127,7 @@ class Page:
         playwright.expect(self.messages.nth(at).locator(".text")).to_have_text(text)
 
 
-@pytest.fixture(params=[20, 200])
+@pytest.fixture(params=[200])
 def memory(request: pytest.FixtureRequest, served: Served) -> ChatMemory:
     """A conversation with messages in the threads "tea" and "bread", the latter with one turn."""
     system = served.system.for_owner(next(names))
@@ -157,7 +157,7 @@ def humans(memory: ChatMemory) -> list[list[str]]:
 
 
 @needs_chromium
-@pytest.mark.parametrize("memory", [20, 200, 5_000], indirect=True)
+@pytest.mark.parametrize("memory", [20, 5_000], indirect=True)
 def test_a_new_topic_opens_a_thread_beside_the_chat(chat: Page) -> None:
     playwright.expect(chat.threads).to_have_text(["Bread", "Tea 0"])
     chat.say("figs or dates?")
@@ -291,7 +291,7 @@ def test_a_message_without_an_answer_can_be_answered(chat: Page) -> None:
 
 
 @needs_chromium
-@pytest.mark.parametrize("memory", [20, 200, 5_000], indirect=True)
+@pytest.mark.parametrize("memory", [20, 5_000], indirect=True)
 def test_all_messages_of_a_long_thread_can_be_shown(chat: Page, memory: ChatMemory) -> None:
     chat.page.locator(".thread", has_text="Tea").click()
     count = len(memory.history) - 2
@@ -303,7 +303,7 @@ def test_all_messages_of_a_long_thread_can_be_shown(chat: Page, memory: ChatMemo
 
 
 @needs_chromium
-@pytest.mark.parametrize("memory", [20, 200, 5_000], indirect=True)
+@pytest.mark.parametrize("memory", [20, 5_000], indirect=True)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_narrow_page_has_no_sideways_scroll(chat: Page, scheme: str) -> None:
     page = chat.page

@@ -75,7 +75,7 @@ class Opened:
         return box is not None and 40 <= box["y"] < self.page.viewport_size["height"]
 
 
-@pytest.fixture(params=SIZES)
+@pytest.fixture(params=[200, 5_000])
 def opened(request: pytest.FixtureRequest, browser: Any, pages: dict[int, Path]) -> Iterator[Opened]:
     found = Opened(browser, pages[request.param])
     yield found
