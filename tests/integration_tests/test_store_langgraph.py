@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import subprocess
 import sys
 from collections import Counter
@@ -258,22 +259,21 @@ def test_many_tasks_lose_nothing(system: MemorySystem) -> None:
     assert asyncio.run(all_at_once()) == list(range(200))
 
 
-SCRIPT = """
+SCRIPT = f"""
+from __future__ import annotations
 import sys
-sys.path.insert(0, sys.argv[1])
-from test_store_langgraph import ThreadMemStore, work
-with ThreadMemStore.from_conn_string(sys.argv[2], owner=sys.argv[3]) as store:
-    work(store, int(sys.argv[4]))
+from langgraph.store.base import GetOp, PutOp, SearchOp
+from langchain_threadmem import ThreadMemStore
+{inspect.getsource(work)}
+with ThreadMemStore.from_conn_string(sys.argv[1], owner=sys.argv[2]) as store:
+    work(store, int(sys.argv[3]))
 """
 
 
 def test_many_processes_lose_nothing(url: str, owner: str) -> None:
-    here = __file__.rsplit("/", 1)[0]
     with ThreadMemStore.from_conn_string(url, owner=owner) as store:
         started = [
-            subprocess.Popen(
-                [sys.executable, "-c", SCRIPT, here, url, owner, str(writer)], stderr=subprocess.PIPE
-            )
+            subprocess.Popen([sys.executable, "-c", SCRIPT, url, owner, str(writer)], stderr=subprocess.PIPE)
             for writer in range(3)
         ]
         for process in started:

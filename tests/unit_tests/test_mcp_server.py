@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 
 from langchain_threadmem import MemorySystem
+from langchain_threadmem.apps.cli.main import main
 
 pytest.importorskip("mcp")
 
@@ -19,6 +19,7 @@ from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 
 READING = ["search", "list_threads", "read_thread"]
+FACT = ("remember", {"fact": "Ada has a visa."})
 
 
 def served(url: str, owner: str, calls: list[tuple[str, dict[str, Any]]], *options: str) -> Any:
@@ -45,27 +46,23 @@ def stored(url: str, owner: str) -> str:
     return url
 
 
-def test_a_client_searches_lists_and_reads_the_memory_of_one_owner(stored: str, owner: str) -> None:
+def test_a_client_searches_lists_and_reads_the_memory_of_one_owner_and_does_not_write(
+    stored: str, owner: str
+) -> None:
     named = {"conversation": "travel", "message": 1}
     calls = [("search", {"query": "visa"}), ("list_threads", {}), ("read_thread", named)]
-    tools, results = served(stored, owner, calls)
+    tools, [*results, (refused, failed)] = served(stored, owner, [*calls, FACT])
     assert tools == READING
+    assert failed
+    assert "--write" in refused
     assert not any(failed for _, failed in results)
     assert all('conversation="travel"' in text and "Bob" not in text for text, _ in results)
     assert "It takes two weeks." in results[2][0]
 
 
-def test_a_client_writes_only_if_the_server_allows_it(stored: str, owner: str) -> None:
-    fact = ("remember", {"fact": "Ada has a visa."})
-    [(refused, failed)] = served(stored, owner, [fact])[1]
-    assert failed
-    assert "--write" in refused
-    tools, results = served(
-        stored,
-        owner,
-        [fact, ("forget", {"conversation": "travel", "message": 2})],
-        "--write",
-    )
+def test_a_client_writes_if_the_server_allows_it(stored: str, owner: str) -> None:
+    forget = ("forget", {"conversation": "travel", "message": 2})
+    tools, results = served(stored, owner, [FACT, forget], "--write")
     assert tools == [*READING, "remember", "forget"]
     assert [failed for _, failed in results] == [False, False]
     with MemorySystem(stored, owner=owner, embeddings=False) as system:
@@ -100,22 +97,17 @@ def test_reading_writes_nothing_to_the_file(tmp_path: Path, owner: str) -> None:
 
 
 @pytest.mark.parametrize("missing", ["database", "owner", "extra"])
-def test_a_server_that_cannot_start_names_the_reason(tmp_path: Path, missing: str) -> None:
+def test_a_server_that_cannot_start_names_the_reason(
+    tmp_path: Path, missing: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / "memory.db"
     if missing != "database":
         with MemorySystem(file, owner="ada", embeddings=False) as system:
             system.conversation("travel").append("The visa for Japan?", "It takes two weeks.")
-    block = "import sys; sys.modules['mcp'] = None; " if missing == "extra" else "import sys; "
-    owner = "bob" if missing == "owner" else "ada"
-    code = f"{block}from langchain_threadmem.apps.cli.main import main; sys.exit(main())"
-    run = subprocess.run(
-        [sys.executable, "-c", code, "mcp", str(file), "--owner", owner],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    if missing == "extra":
+        monkeypatch.setitem(sys.modules, "mcp.server", None)
+    assert main(["mcp", str(file), "--owner", "bob" if missing == "owner" else "ada"]) == 2
     reason = {"database": "no database file", "owner": "'bob'", "extra": "langchain-threadmem[mcp]"}[missing]
-    assert run.returncode == 2
-    assert reason in run.stderr
-    assert run.stdout == ""
+    printed = capsys.readouterr()
+    assert reason in printed.err
+    assert printed.out == ""
