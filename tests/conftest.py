@@ -195,6 +195,12 @@ def server_url() -> Iterator[str]:
             if not attempts_left:
                 raise
             time.sleep(5)
+    # The tests end processes, not the machine, so the server need not wait for the disk.
+    psycopg = pytest.importorskip("psycopg")
+    with psycopg.connect(server.get_uri(), autocommit=True) as connection:
+        for name in ("fsync", "full_page_writes", "synchronous_commit"):
+            connection.execute(f"ALTER SYSTEM SET {name} = off")
+        connection.execute("SELECT pg_reload_conf()")
     yield server.get_uri()
     server.cleanup()
     shutil.rmtree(folder)
