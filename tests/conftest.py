@@ -16,9 +16,10 @@ import sqlite3
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum, IntEnum
+from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import uuid4
@@ -146,12 +147,39 @@ def _is_repeated(item: pytest.Item) -> bool:
     return "sync" in modes or not in_background or saver in ("memory", "InMemorySaver")
 
 
+def _covering(items: Sequence[pytest.Item]) -> list[pytest.Item]:
+    """The combinations of parameters of one test function that run.
+
+    On SQLite, and without a database, each pair of values of two parameters occurs. On PostgreSQL each value
+    occurs: what differs between the combinations is above the database.
+    """
+    wanted: dict[pytest.Item, set[tuple[object, ...]]] = {}
+    for item in items:
+        if not isinstance(item, pytest.Function) or not hasattr(item, "callspec"):
+            return list(items)
+        database = item.callspec.params.get("url", "sqlite")
+        # The ids, since xdist refuses workers whose choices differ.
+        values = list(enumerate(item.callspec._idlist))
+        count = 1 if database != "sqlite" or len(values) < 2 else 2
+        wanted[item] = {(database, *together) for together in combinations(values, count)}
+    missing, kept = set[tuple[object, ...]]().union(*wanted.values()), set[pytest.Item]()
+    while missing:
+        best = max(wanted, key=lambda item: len(wanted[item] & missing))
+        kept.add(best)
+        missing -= wanted.pop(best)
+    return [item for item in items if item in kept]
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if not config.getoption("--all-modes"):
-        repeated = [item for item in items if _is_repeated(item)]
-        config.hook.pytest_deselected(items=repeated)
-        items[:] = [item for item in items if not _is_repeated(item)]
+        functions: dict[str, list[pytest.Item]] = {}
+        for item in items:
+            if not _is_repeated(item):
+                functions.setdefault(item.nodeid.partition("[")[0], []).append(item)
+        kept = {item for several in functions.values() for item in _covering(several)}
+        config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+        items[:] = [item for item in items if item in kept]
     for item in items:
         others = any(item.get_closest_marker(name) for name in ("postgres", "slow", "model"))
         if item.path.stem in CORE and not others and "async" not in item.name:
@@ -160,7 +188,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--pgbouncer", action="store_true", help="connect to PostgreSQL through PgBouncer")
-    parser.addoption("--all-modes", action="store_true", help="run sync calls on PostgreSQL too")
+    parser.addoption("--all-modes", action="store_true", help="run all combinations of parameters")
 
 
 @pytest.fixture(scope="session")
