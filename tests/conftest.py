@@ -9,6 +9,7 @@ parameter `SECURED` runs its tests on a PostgreSQL database with row-level secur
 from __future__ import annotations
 
 import asyncio
+import gc
 import hashlib
 import re
 import shutil
@@ -184,6 +185,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         others = any(item.get_closest_marker(name) for name in ("postgres", "slow", "model"))
         if item.path.stem in CORE and not others and "async" not in item.name:
             item.add_marker("core")
+
+
+def pytest_collection_finish() -> None:
+    """Keep modules and tests out of collections of garbage, which take seconds with them."""
+    gc.freeze()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
