@@ -121,7 +121,7 @@ def test_a_batch_equals_its_texts_one_by_one() -> None:
 
 
 @needs_model
-@settings(max_examples=10)
+@settings(max_examples=3)
 @given(st.permutations(range(len(TEXTS))))
 def test_rows_come_in_the_order_of_the_texts(order: list[int]) -> None:
     embeddings = LocalEmbeddings()

@@ -139,8 +139,8 @@ def test_a_reset_while_the_index_is_filled_leaves_no_vector(url: str, owner: str
         assert index.held == {}
 
 
-def test_words_of_any_length_and_number_are_found(system: MemorySystem, verbs: Callable[..., Any]) -> None:
-    memory = verbs(system.conversation("c"))
+def test_words_of_any_length_and_number_are_found(system: MemorySystem) -> None:
+    memory = system.conversation("c")
     many = " ".join(f"w{n:06}" for n in range(60_000))
     memory.extend(["x" * 50_000 + " amber", f"beryl {many}", "ö" * 3000])
     found = [
