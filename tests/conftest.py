@@ -299,7 +299,8 @@ def owner() -> str:
 
 @pytest.fixture
 def system(url: str, owner: str) -> Iterator[MemorySystem]:
-    with MemorySystem(url, owner=owner, embeddings=WordEmbeddings()) as found:
+    waiting_for_no_disk = "?synchronous=OFF" if url.startswith("sqlite") else ""
+    with MemorySystem(url + waiting_for_no_disk, owner=owner, embeddings=WordEmbeddings()) as found:
         yield found
 
 
