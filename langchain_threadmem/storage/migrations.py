@@ -32,6 +32,8 @@ class Migration(NamedTuple):
     apply: Callable[[Conn], None]
 
 
+LOCK = 0x7468_7265_6164  # "thread"
+"""The advisory lock of PostgreSQL that a change of the schema has."""
 CLEAN = 1
 """The `user_version` of an SQLite file of which every deleted row was overwritten (`storage.free_space`)."""
 
@@ -84,7 +86,7 @@ def index_nodes_and_rename_tables(conn: Conn) -> None:
     if conn.dialect == "sqlite":
         _copy_nodes(conn)
     else:
-        _drop_views(conn, "node", *RENAMED)
+        drop_views(conn, "node", *RENAMED)
         conn.script("ALTER TABLE threadmem_node DROP COLUMN named, DROP COLUMN opens")
     conn.script(
         "CREATE UNIQUE INDEX threadmem_node_seq ON threadmem_node (tree, seq)",
@@ -124,7 +126,7 @@ def _copy_nodes(conn: Conn) -> None:
     )
 
 
-def _drop_views(conn: Conn, *tables: str) -> None:
+def drop_views(conn: Conn, *tables: str) -> None:
     """Drop the views of tables for row-level security, which `storage.row_security.secure` creates again."""
     for table in tables:
         for (view,) in conn.all(_VIEWS, f"threadmem_{table}", f"threadmem_{table}"):

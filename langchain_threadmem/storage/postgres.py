@@ -31,14 +31,21 @@ from langchain_threadmem.common.type_variables import T
 from langchain_threadmem.errors import InputError, PersistenceError, StorageBusyError
 from langchain_threadmem.storage import schema
 from langchain_threadmem.storage.group_commit import Threaded
-from langchain_threadmem.storage.migrations import check, is_newest, migrate
-from langchain_threadmem.storage.statements import BoundStatement, Conn, Cursor, Statement, refused, with_rows
+from langchain_threadmem.storage.migrations import LOCK, check, is_newest, migrate
+from langchain_threadmem.storage.statements import (
+    BoundStatement,
+    Conn,
+    Cursor,
+    FormName,
+    Statement,
+    refused,
+    with_rows,
+)
 from langchain_threadmem.storage.transaction import Transaction, not_nested
 
 if TYPE_CHECKING:
     import psycopg
 
-_MIGRATION_LOCK = 0x7468_7265_6164  # "thread"
 POOL_SIZE, MAX_OVERFLOW = 5, 10
 WRITER_THREADS = 4
 POOL_SECONDS = 30.0
@@ -52,9 +59,10 @@ PREPARE_AFTER = 5
 """A connection prepares a statement at its next execution after so many."""
 _STATE = (
     f"SELECT pg_backend_pid(), (SELECT max(number) FROM {schema.migration.name}), relkind = 'v' OR "
-    f"row_security_active(oid) FROM pg_class WHERE oid = '{schema.tree.name}'::regclass"
+    "row_security_active(oid), EXISTS (SELECT FROM pg_attribute WHERE attname = 'tree' AND attrelid = "
+    f"to_regclass('{schema.document.name}')) FROM pg_class WHERE oid = '{schema.tree.name}'::regclass"
 )
-"""The process of the server, the number of the newest migration, and whether policies restrict the role."""
+"""The server's process, the number of the newest migration, and whether there are policies and partitions."""
 MOST_TOGETHER = 100
 """The maximum number of rows of a statement that is sent together with others."""
 _NO_SERVER = "query_wait_timeout"
@@ -66,6 +74,7 @@ class _DatabaseState(NamedTuple):
 
     version: int | None
     restricted: bool
+    partitioned: bool
 
 
 class PostgresDatabase(Threaded, forking.Forkable):
@@ -111,6 +120,7 @@ class PostgresDatabase(Threaded, forking.Forkable):
         self._broken = -inf  # the time at which a connection was last found broken
         self._opening = forking.lock()
         self.row_security: bool | None = None
+        self._form: FormName = "postgresql"
         self.watch()
 
     @property
@@ -154,7 +164,7 @@ class PostgresDatabase(Threaded, forking.Forkable):
         if self._read_only:
             check(conn, self._name)
         else:
-            conn.script(f"SELECT pg_advisory_xact_lock({_MIGRATION_LOCK})")
+            conn.script(f"SELECT pg_advisory_xact_lock({LOCK})")
             migrate(conn, time.time())
 
     def _state(self) -> _DatabaseState | None:
@@ -169,7 +179,9 @@ class PostgresDatabase(Threaded, forking.Forkable):
             if self._prepares is None:
                 self._prepares = process == connection.info.backend_pid
             connection.prepare_threshold = self._prepare_threshold
-            return _DatabaseState(*state)
+            found = _DatabaseState(*state)
+            self._form = "partitioned" if found.partitioned else "postgresql"
+            return found
 
     def after_fork(self, *, child: bool) -> None:
         """In a child, drop threads and connections without closing the connections of the parent."""
@@ -179,7 +191,7 @@ class PostgresDatabase(Threaded, forking.Forkable):
             self._connections = self._connections.recreate()
 
     def write(self, transaction: Transaction[T]) -> T:
-        """Run a function in a transaction in the calling thread, again after a deadlock.
+        """Run a function in a transaction in the calling thread, again after a deadlock or a partitioning.
 
         A group commit locks conversations in the order of its writes, so writes of several conversations
         may wait for each other.
@@ -195,9 +207,20 @@ class PostgresDatabase(Threaded, forking.Forkable):
             try:
                 return self._transact(begin, transaction)
             except PersistenceError as error:
-                if not isinstance(error.__cause__, psycopg.errors.DeadlockDetected):
+                is_deadlock = isinstance(error.__cause__, psycopg.errors.DeadlockDetected)
+                if not is_deadlock and not self._is_changed(error):
                     raise
         return self._transact(begin, transaction)
+
+    def _is_changed(self, error: PersistenceError) -> bool:
+        """Whether a write failed since the tables were partitioned after this process had opened them."""
+        import psycopg
+
+        lacks_tree = (psycopg.errors.NotNullViolation, psycopg.errors.InvalidColumnReference)
+        if self._form == "partitioned" or not isinstance(error.__cause__, lacks_tree):
+            return False
+        state = self._state()
+        return state is not None and state.partitioned
 
     def read(self, transaction: Transaction[T]) -> T:
         """Run a function on one snapshot of the committed data."""
@@ -211,7 +234,7 @@ class PostgresDatabase(Threaded, forking.Forkable):
         with self._typed_errors(), self._connection() as connection:
             try:
                 with connection.pipeline():
-                    conn = PipelinedConn(connection)
+                    conn = PipelinedConn(connection, self._form)
                     conn.restricted = bool(self.row_security)
                     conn.script(begin)
                     result = transaction(conn)
@@ -322,9 +345,9 @@ class PipelinedConn(Conn):
 
     __slots__ = ("_connection", "_later")
 
-    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+    def __init__(self, connection: psycopg.Connection[Any], form: FormName) -> None:
         # A cursor that is used again before its result arrives would read that result as the next one.
-        super().__init__(connection.cursor(), "postgresql", connection.cursor())
+        super().__init__(connection.cursor(), "postgresql", connection.cursor(), form)
         self._connection = connection
         self._later: list[tuple[Statement, Sequence[Sequence[Any]]]] = []
 
@@ -364,7 +387,7 @@ class PipelinedConn(Conn):
         queued, self._later = self._later, []
         texts, values = list[str](), list[Any]()
         for statement, rows in queued:
-            sql, order = statement.forms.get(self.dialect) or statement.form(self.dialect)
+            sql, order = statement.forms.get(self._form) or statement.form(self._form)
             is_insertion = sql.startswith("INSERT ")
             texts += ["{} {}{}".format(*with_rows(sql, len(rows)))] if is_insertion else [sql] * len(rows)
             for row in rows:
@@ -379,9 +402,9 @@ class PipelinedConn(Conn):
         if not rows:
             return self.all(condition[0], *condition[1])
         self._flush()
-        (sql, order), given = condition[0].form(self.dialect), condition[1]
+        (sql, order), given = condition[0].form(self._form), condition[1]
         values = [*(given if order is None else order(given))]
-        into, order_row = insertion.form(self.dialect)
+        into, order_row = insertion.form(self._form)
         first, rest = rows[:MOST_TOGETHER], rows[MOST_TOGETHER:]
         for row in first:
             values += row if order_row is None else order_row(row)
@@ -408,7 +431,7 @@ class PipelinedConn(Conn):
         self._flush()
         cursors = []
         for statement, values in queries:
-            sql, order = statement.forms.get(self.dialect) or statement.form(self.dialect)
+            sql, order = statement.forms.get(self._form) or statement.form(self._form)
             try:
                 cursors.append(self._connection.execute(sql, values if order is None else order(values)))
             except (UnicodeEncodeError, OverflowError) as error:

@@ -30,12 +30,16 @@ from sqlalchemy.sql.functions import FunctionElement
 
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.storage.encryption import Plain, Seal
+from langchain_threadmem.storage.partitioning.compiler import PartitionedCompiler, PartitionedDialect, tree_of
 
 DialectName = Literal["sqlite", "postgresql"]
+FormName = Literal["sqlite", "postgresql", "partitioned"]
+"""The forms of a statement: for each dialect, and for a partitioned database of PostgreSQL."""
 
 _DIALECTS = {
     "sqlite": sqlite.dialect(),
     "postgresql": psycopg(paramstyle="format"),  # type: ignore[no-untyped-call]
+    "partitioned": PartitionedDialect(paramstyle="format"),  # type: ignore[no-untyped-call]
 }
 
 ZERO: ColumnElement[int] = literal_column("0")
@@ -63,29 +67,30 @@ class Statement:
         self._element = element
         self._names = names
         self.forms: dict[str, tuple[str, Callable[[Sequence[Any]], Sequence[Any]] | None]] = {}
-        """The results of `form` by dialect; frequent callers read it directly, to avoid a call."""
+        """The results of `form` by name; frequent callers read it directly, to avoid a call."""
 
     @classmethod
-    def of(cls, *, sqlite: str, postgresql: str) -> Statement:
-        """A statement whose text differs by database."""
+    def of(cls, *, sqlite: str, postgresql: str, partitioned: str | None = None) -> Statement:
+        """A statement whose text differs by database, but not the order of its values."""
         statement = cls(text(""))
-        statement.forms = {"sqlite": (sqlite, None), "postgresql": (postgresql, None)}
+        texts = {"sqlite": sqlite, "postgresql": postgresql, "partitioned": partitioned or postgresql}
+        statement.forms = {form: (sql, None) for form, sql in texts.items()}
         return statement
 
-    def form(self, dialect: str) -> tuple[str, Callable[[Sequence[Any]], Sequence[Any]] | None]:
+    def form(self, name: str) -> tuple[str, Callable[[Sequence[Any]], Sequence[Any]] | None]:
         """The text for a database, and a function that orders the values (`None` for the given order)."""
-        form = self.forms.get(dialect)
+        form = self.forms.get(name)
         if form is None:
-            form = self.forms[dialect] = self._compile(dialect)
+            form = self.forms[name] = self._compile(name)
         return form
 
-    def sql(self, dialect: str) -> str:
+    def sql(self, form: str) -> str:
         """The text for a database."""
-        return self.form(dialect)[0]
+        return self.form(form)[0]
 
-    def _compile(self, dialect: str) -> tuple[str, Callable[[Sequence[Any]], Sequence[Any]] | None]:
+    def _compile(self, form: str) -> tuple[str, Callable[[Sequence[Any]], Sequence[Any]] | None]:
         compiled = self._element.compile(  # type: ignore[union-attr]
-            dialect=_DIALECTS[dialect], compile_kwargs={"render_postcompile": True}
+            dialect=_DIALECTS[form], compile_kwargs={"render_postcompile": True}
         )
         if not isinstance(compiled, SQLCompiler):
             return str(compiled), None  # A table definition has no parameters.
@@ -115,8 +120,8 @@ class _Beside(Statement):
         super().__init__(text(""))
         self._queries = queries
 
-    def _compile(self, dialect: str) -> tuple[str, Callable[[Sequence[Any]], Sequence[Any]] | None]:
-        forms = [query.form(dialect) for query in self._queries]
+    def _compile(self, form: str) -> tuple[str, Callable[[Sequence[Any]], Sequence[Any]] | None]:
+        forms = [query.form(form) for query in self._queries]
         tables = [f"({sql}) AS part{n}" for n, (sql, _) in enumerate(forms)]
         # The last query may be a text, whose number of values is not known.
         counts = [len(query._names) for query in self._queries[:-1]]
@@ -161,10 +166,17 @@ class Conn:
     Results are complete lists of tuples, since transactions are short and the cursor is reused.
     """
 
-    __slots__ = ("_cursor", "_writing", "dialect", "plain", "restricted", "seal")
+    __slots__ = ("_cursor", "_form", "_writing", "dialect", "plain", "restricted", "seal")
 
-    def __init__(self, cursor: Cursor, dialect: DialectName, writing: Cursor | None = None) -> None:
+    def __init__(
+        self,
+        cursor: Cursor,
+        dialect: DialectName,
+        writing: Cursor | None = None,
+        form: FormName | None = None,
+    ) -> None:
         self._cursor = cursor
+        self._form: FormName = form or dialect
         self._writing = cursor if writing is None else writing  # for statements that return no rows
         self.dialect: DialectName = dialect
         self.seal: Seal | None = None
@@ -174,9 +186,14 @@ class Conn:
         self.restricted = False
         """Whether row-level security restricts the transaction to the rows of one owner."""
 
+    @property
+    def partitioned(self) -> bool:
+        """Whether the tables are partitioned by trees."""
+        return self._form == "partitioned"
+
     def run(self, statement: Statement, *values: Any) -> None:
         """Execute a statement that returns no rows."""
-        sql, order = statement.forms.get(self.dialect) or statement.form(self.dialect)
+        sql, order = statement.forms.get(self._form) or statement.form(self._form)
         try:
             self._writing.execute(sql, values if order is None else order(values))
         except (UnicodeEncodeError, OverflowError) as error:
@@ -184,7 +201,7 @@ class Conn:
 
     def all(self, statement: Statement, *values: Any) -> list[tuple[Any, ...]]:
         """Execute a statement and return all its rows."""
-        sql, order = statement.forms.get(self.dialect) or statement.form(self.dialect)
+        sql, order = statement.forms.get(self._form) or statement.form(self._form)
         try:
             self._cursor.execute(sql, values if order is None else order(values))
         except (UnicodeEncodeError, OverflowError) as error:
@@ -202,7 +219,7 @@ class Conn:
 
     def many(self, statement: Statement, rows: Iterable[Sequence[Any]]) -> None:
         """Execute a statement once for each row of values."""
-        sql, order = statement.forms.get(self.dialect) or statement.form(self.dialect)
+        sql, order = statement.forms.get(self._form) or statement.form(self._form)
         try:
             self._writing.executemany(sql, rows if order is None else [order(row) for row in rows])
         except (UnicodeEncodeError, OverflowError) as error:
@@ -252,8 +269,8 @@ def with_rows(insertion: str, count: int) -> tuple[str, str, str]:
         ('INSERT INTO a (b)', 'VALUES (%s), (%s)', ' ON CONFLICT DO NOTHING')
     """
     before, _, rest = insertion.partition(" VALUES ")
-    end = rest.index(")") + 1
-    return before, f"VALUES {', '.join([rest[:end]] * count)}", rest[end:]
+    row, conflict, action = rest.partition(" ON CONFLICT ")
+    return before, f"VALUES {', '.join([row] * count)}", conflict + action
 
 
 def refused(error: UnicodeEncodeError | OverflowError) -> InputError:
@@ -316,7 +333,27 @@ def _among_rows_sqlite(element: _AmongRows, compiler: SQLCompiler, **options: ob
 def _among_rows_postgresql(element: _AmongRows, compiler: SQLCompiler, **options: object) -> str:
     # PostgreSQL uses the index for an array; for a set of rows it cannot estimate their number.
     column, rows = (compiler.process(clause, **options) for clause in element.clauses)
+    if isinstance(compiler, PartitionedCompiler) and (
+        among := compiler.among(next(iter(element.clauses)), rows)
+    ):
+        return among
     return f"{column} = ANY (ARRAY{rows})"
+
+
+def with_partitions(condition: ColumnElement[bool], partitioned: ColumnElement[bool]) -> ColumnElement[bool]:
+    """A condition, and a condition with the same rows for partitioned databases."""
+    return _WithPartitions(condition, partitioned)
+
+
+class _WithPartitions(FunctionElement[bool]):
+    inherit_cache = True
+
+
+@compiles(_WithPartitions)
+def _with_partitions(element: _WithPartitions, compiler: SQLCompiler, **options: object) -> str:
+    condition, partitioned = element.clauses
+    chosen = partitioned if isinstance(compiler, PartitionedCompiler) else condition
+    return compiler.process(chosen, **options)
 
 
 def number_rows(name: str) -> TableValuedAlias:
@@ -360,6 +397,8 @@ def _ranges_sqlite(element: _Ranges, compiler: SQLCompiler, **options: object) -
 def _ranges_postgresql(element: _Ranges, compiler: SQLCompiler, **options: object) -> str:
     (ranges,) = (compiler.process(clause, **options) for clause in element.clauses)
     ends = "(value->>0)::bigint AS first, (value->>1)::bigint AS last"
+    if isinstance(compiler, PartitionedCompiler):
+        ends += f", {tree_of('(value->>0)::bigint')} AS tree"
     return (
         f"(SELECT ordinality AS place, {ends} "
         f"FROM json_array_elements(CAST({ranges} AS json)) WITH ORDINALITY AS listed (value, ordinality))"

@@ -12,7 +12,7 @@ from sqlalchemy import bindparam, func, select
 
 from langchain_threadmem.storage import node_keys
 from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS, State, graft, node, segment
-from langchain_threadmem.storage.statements import Conn, Statement, within
+from langchain_threadmem.storage.statements import Conn, FormName, Statement, within
 from langchain_threadmem.tree import nodes
 from langchain_threadmem.tree.nodes import NodeRow, Outline
 
@@ -20,7 +20,7 @@ SHOWN = (State.LIVE, State.SUPERSEDED)
 """The states of the nodes that branches show."""
 
 
-def _newest_below(dialect: str) -> str:
+def _newest_below(form: FormName) -> str:
     """The SQL text for the newest node below a node."""
 
     def range_from(first: str) -> str:
@@ -35,7 +35,7 @@ def _newest_below(dialect: str) -> str:
         f"AND NOT EXISTS (SELECT 1 FROM {graft.name} g WHERE g.key = {first_key})"
     )
     grafts = f"SELECT {range_from('h.key')} FROM {{0}} {graft.name} h WHERE {is_child.format('h')}"
-    if dialect == "sqlite":
+    if form == "sqlite":
         step = f"{forks.format('below, given,')} UNION ALL {grafts.format('below, given,')}"
         given = "SELECT ?, ?, ?"
     else:  # PostgreSQL allows one recursive term.
@@ -44,19 +44,24 @@ def _newest_below(dialect: str) -> str:
             f"LATERAL ({forks.format('')} UNION ALL {grafts.format('')}) AS next"
         )
         given = "SELECT CAST(%s AS BIGINT), CAST(%s AS BIGINT), CAST(%s AS INTEGER)"
-    newest = (
-        f"SELECT MAX(m.key) FROM {node.name} m "
-        "WHERE m.key BETWEEN below.first AND below.last AND m.key <> given.key AND m.state <= given.state"
-    )
+    is_below = "m.key BETWEEN below.first AND below.last AND m.key <> given.key AND m.state <= given.state"
+    if form == "partitioned":
+        last = f"m.tree = given.tree AND {is_below} ORDER BY m.key DESC LIMIT 1"
+        nodes_below = f"CROSS JOIN LATERAL (SELECT m.key, m.seq FROM {node.name} m WHERE {last}) n"
+    else:
+        nodes_below = f"JOIN {node.name} n ON n.key = (SELECT MAX(m.key) FROM {node.name} m WHERE {is_below})"
     return (
         f"WITH RECURSIVE given(tree, key, state) AS ({given}), below(first, last) AS ("
         f"SELECT {range_from('given.key')} FROM given UNION ALL {step}) "
-        f"SELECT n.key FROM below CROSS JOIN given JOIN {node.name} n ON n.key = ({newest}) "
-        "ORDER BY n.seq DESC LIMIT 1"
+        f"SELECT n.key FROM below CROSS JOIN given {nodes_below} ORDER BY n.seq DESC LIMIT 1"
     )
 
 
-_NEWEST_BELOW = Statement.of(sqlite=_newest_below("sqlite"), postgresql=_newest_below("postgresql"))
+_NEWEST_BELOW = Statement.of(
+    sqlite=_newest_below("sqlite"),
+    postgresql=_newest_below("postgresql"),
+    partitioned=_newest_below("partitioned"),
+)
 _ROOTS = Statement(
     select(*nodes.OUTLINE)
     .select_from(segment.join(node, node.c.key == node_keys.first_key(segment.c.id)))

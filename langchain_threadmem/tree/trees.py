@@ -19,7 +19,15 @@ from sqlalchemy.sql import ColumnElement
 from langchain_threadmem.errors import EncryptionError, SessionNotFoundError
 from langchain_threadmem.storage import encryption_keys, node_keys
 from langchain_threadmem.storage.schema import SUMMARIES, State, checkpoint, node, segment, tree, write
-from langchain_threadmem.storage.statements import ONE, ZERO, BoundStatement, Conn, Statement, within
+from langchain_threadmem.storage.statements import (
+    ONE,
+    ZERO,
+    BoundStatement,
+    Conn,
+    Statement,
+    with_partitions,
+    within,
+)
 
 
 class Head(NamedTuple):
@@ -117,7 +125,9 @@ _RESEAL = Statement(
 newest = node.alias("newest")
 """The newest node of a tree; join it with `is_newest`."""
 _newest_key = node_keys.newest(tree.c.id)
-is_newest = newest.c.key == _newest_key
+is_newest = with_partitions(
+    newest.c.key == _newest_key, node_keys.is_at(newest, tree.c.id, node_keys.newest(tree.c.id, "seq"))
+)
 
 _HEAD = Statement(
     select(

@@ -66,9 +66,10 @@ _TABLES = Statement.of(
         f"WHERE aggregate = TRUE AND tbl_name GLOB '{PREFIX}*' GROUP BY tbl_name"
     ),
     postgresql=(
-        "SELECT relname, pg_total_relation_size(c.oid) FROM pg_class c JOIN pg_namespace n "
-        "ON n.oid = relnamespace WHERE relkind = 'r' AND nspname = ANY (current_schemas(false)) "
-        f"AND starts_with(relname, '{PREFIX}')"
+        "SELECT coalesce(p.relname, c.relname), pg_total_relation_size(c.oid) FROM pg_class c "
+        "JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN pg_inherits i ON i.inhrelid = c.oid "
+        "LEFT JOIN pg_class p ON p.oid = i.inhparent WHERE c.relkind = 'r' "
+        f"AND nspname = ANY (current_schemas(false)) AND starts_with(c.relname, '{PREFIX}')"
     ),
 )
 
@@ -120,7 +121,7 @@ def table_sizes(conn: Conn) -> tuple[Mapping[str, int], bool]:
             found[name.removeprefix(PREFIX)] = int(conn.all(statement)[0][0])
     else:
         for name, number in conn.all(_TABLES):
-            # SQLite keeps the lexicon in several tables.
+            # SQLite keeps the lexicon in several tables, and PostgreSQL a partitioned table.
             whole = schema.LEXICON if name.startswith(schema.LEXICON) else name
             found[whole.removeprefix(PREFIX)] += int(number)
     return dict(found.most_common()), estimated

@@ -1,0 +1,1 @@
+"""PostgreSQL databases whose tables are partitioned by conversation."""
