@@ -79,6 +79,7 @@ from langchain_threadmem.recall.instructions.standing import Instruction
 from langchain_threadmem.selection.moves.corrections import Doubt
 from langchain_threadmem.selection.moves.sort import Move
 from langchain_threadmem.selection.tree_view import TreeView
+from langchain_threadmem.storage.partitioning.partition import PartitionedTable, partition
 from langchain_threadmem.storage.row_security import secure
 
 
@@ -950,6 +951,7 @@ assert_type(Loud.semantic(), Loud)
 
 def administration(url: str) -> None:
     assert_type(secure(url, "app", off=False, run=True), list[str])
+    assert_type(partition(url, 8), list[PartitionedTable])
 
 
 # A misspelt option, a value of another type and a forgotten `await` are errors.

@@ -713,7 +713,7 @@ def test_commands_name_database_and_owner_in_the_same_way() -> None:
     }
     assert {name for name, missing in without.items() if "--json" in missing} <= {*SERVING, "export"}
     assert {name for name, missing in without.items() if "--owner" in missing} == {
-        *("backup", "completion", "owners", "secure")
+        *("backup", "completion", "owners", "partition", "secure")
     }
     assert {name for name, missing in without.items() if "--db" in missing} == {
         *("completion", "convert", "import-checkpoints")

@@ -1,4 +1,4 @@
-"""The commands `verify`, `repair`, `reindex` and `secure`."""
+"""The commands `verify`, `repair`, `reindex`, `secure` and `partition`."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from langchain_threadmem.apps.cli.arguments import (
     command,
     confirmed,
     print_documents,
+    print_json,
     progress_bar,
 )
 from langchain_threadmem.messages.text import plural, visible
@@ -229,3 +230,29 @@ def secure(access: Access, role: str, off: bool, sql: bool) -> None:
         print(f"row-level security is off, and {role!r} has no rights on the tables")
     else:
         print(f"row-level security is on: {role!r} sees the rows of one owner in each transaction")
+
+
+@command(
+    "partition",
+    examples=["partition postgresql://admin@host/name", "partition postgresql://admin@host/name --number 16"],
+    database="argument",
+    owner=False,
+    json="the number of rows of each partitioned table",
+)
+@click.option(
+    "--number", metavar="N", type=int, default=8, show_default=True, help="The partitions of each table."
+)
+def partition(access: Access, number: int, as_json: bool) -> None:
+    """Partition the tables of PostgreSQL that grow with messages.
+
+    PostgreSQL partitions them by the hash of the conversation. All rows are copied in one transaction, in
+    which other processes wait.
+    """
+    from langchain_threadmem.storage.partitioning.partition import partition
+
+    tables = partition(access.db, number)
+    if as_json:
+        print_json({table.name: table.rows for table in tables})
+        return
+    rows = sum(table.rows for table in tables)
+    print(f"{plural(len(tables), 'table')} with {plural(rows, 'row')} in {number} partitions each")

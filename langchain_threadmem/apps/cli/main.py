@@ -59,7 +59,7 @@ PROGRAM = _CommandGroup(
         *(view.view, chat.chat),
         *(editing.sort, editing.place, editing.summarize),
         *(deleting.forget, deleting.erase),
-        *(checking.verify, checking.repair, checking.reindex, checking.secure),
+        *(checking.verify, checking.repair, checking.reindex, checking.secure, checking.partition),
         completion.completion,
     ],
     help="Chat memory in which a conversation is a tree.",
