@@ -55,6 +55,9 @@ IDLE_SECONDS = 1.0
 DEADLOCK_ATTEMPTS = 5
 """The maximum number of attempts at a write; of two writes in a deadlock the server rolls back one."""
 READ = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+"""The beginning of a read. The level is always named: a role or a database may have another default."""
+LATEST = "BEGIN ISOLATION LEVEL READ COMMITTED"
+"""The beginning of a write: after a wait for the row of its tree it sees what the other write has changed."""
 PREPARE_AFTER = 5
 """A connection prepares a statement at its next execution after so many."""
 _STATE = (
@@ -65,6 +68,13 @@ _STATE = (
 """The server's process, the number of the newest migration, and whether there are policies and partitions."""
 MOST_TOGETHER = 100
 """The maximum number of rows of a statement that is sent together with others."""
+_NEXT_STEPS = {
+    "22P05": "create the database with the encoding UTF8, which has all characters",
+    "25006": "the server follows another one, or default_transaction_read_only is on; write to the primary, "
+    "or pass read_only=True",
+    "42501": "the role that owns the tables creates them and lets other roles use them: `threadmem secure`",
+}
+"""What to do about errors of the server, by their SQLSTATE."""
 _NO_SERVER = "query_wait_timeout"
 """The error of PgBouncer if a transaction waited too long for a connection to the server."""
 
@@ -138,7 +148,7 @@ class PostgresDatabase(Threaded, forking.Forkable):
     def _set_up(self) -> bool:
         """Create or migrate the tables; returns whether row-level security restricts transactions."""
         try:
-            import psycopg
+            import psycopg  # noqa: F401 # The first import takes long.
         except ImportError as error:
             raise PersistenceError(
                 f"{self._name} requires the driver psycopg, which is not installed ({error}); "
@@ -151,20 +161,16 @@ class PostgresDatabase(Threaded, forking.Forkable):
                 state = self._state()
             assert state is not None  # The tables exist now.
             return state.restricted
-        except BaseException as error:
+        except BaseException:
             self._connections.dispose()
-            if isinstance(error.__cause__, psycopg.errors.InsufficientPrivilege):
-                raise PersistenceError(
-                    f"{error}; the role that owns the tables creates them and lets other roles use them: "
-                    "`threadmem secure`"
-                ) from error
             raise
 
     def _create(self, conn: Conn) -> None:
         if self._read_only:
             check(conn, self._name)
         else:
-            conn.script(f"SELECT pg_advisory_xact_lock({LOCK})")
+            # A migration, or the wait for that of another process, may take longer than a call.
+            conn.script("SET LOCAL statement_timeout = 0", f"SELECT pg_advisory_xact_lock({LOCK})")
             migrate(conn, time.time())
 
     def _state(self) -> _DatabaseState | None:
@@ -202,7 +208,7 @@ class PostgresDatabase(Threaded, forking.Forkable):
     def _write(self, transaction: Transaction[T]) -> T:
         import psycopg
 
-        begin = "BEGIN READ ONLY" if self._read_only else "BEGIN"
+        begin = f"{LATEST}, READ ONLY" if self._read_only else LATEST
         for _ in range(DEADLOCK_ATTEMPTS - 1):
             try:
                 return self._transact(begin, transaction)
@@ -263,8 +269,14 @@ class PostgresDatabase(Threaded, forking.Forkable):
                 f"{self._name}: the pooler found no free connection to the server ({error}), so nothing was "
                 "written; try again, or allow the pooler more connections"
             ) from error
+        except psycopg.errors.LockNotAvailable as error:
+            raise StorageBusyError(
+                f"{self._name}: another transaction had a lock for longer than the server's lock_timeout "
+                f"({error}), so nothing was written; try again"
+            ) from error
         except psycopg.Error as error:
-            raise PersistenceError(f"{self._name}: {error}") from error
+            step = _NEXT_STEPS.get(error.sqlstate or "")
+            raise PersistenceError(f"{self._name}: {error}" + (f"; {step}" if step else "")) from error
 
     def damage(self) -> str | None:
         """No damage: the server checks its own pages."""
@@ -307,7 +319,12 @@ class PostgresDatabase(Threaded, forking.Forkable):
         import psycopg
 
         arguments, options = psycopg_dialect().create_connect_args(self._url)  # type: ignore[no-untyped-call]
-        options |= {"autocommit": True, "prepare_threshold": self._prepare_threshold}
+        # The encoding of a database, which psycopg uses otherwise, may be SQL_ASCII: texts would be bytes.
+        options |= {
+            "autocommit": True,
+            "prepare_threshold": self._prepare_threshold,
+            "client_encoding": "UTF8",
+        }
         return cast("DBAPIConnection", psycopg.connect(*arguments, **options))
 
     @property

@@ -18,7 +18,7 @@ from sqlalchemy.engine import URL
 from langchain_threadmem.common import forking
 from langchain_threadmem.common.type_variables import T
 from langchain_threadmem.errors import PersistenceError, ThreadMemError
-from langchain_threadmem.storage.postgres import READ, PostgresDatabase
+from langchain_threadmem.storage.postgres import LATEST, READ, PostgresDatabase
 from langchain_threadmem.storage.statements import Conn, Statement
 from langchain_threadmem.storage.transaction import Transaction
 
@@ -123,7 +123,7 @@ class ReplicatedDatabase(PostgresDatabase):
 
         try:
             self._open_replica()
-            result, position = self._replica._transact("BEGIN READ ONLY", read)
+            result, position = self._replica._transact(f"{LATEST}, READ ONLY", read)
         except PersistenceError as error:
             if began and not isinstance(error.__cause__, psycopg.Error):
                 raise

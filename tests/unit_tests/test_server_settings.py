@@ -1,0 +1,154 @@
+"""Settings of a PostgreSQL server, a database or a role that differ from the defaults."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from uuid import uuid4
+
+import psycopg
+import pytest
+from sqlalchemy.engine import make_url
+
+from langchain_threadmem import MemorySystem
+from langchain_threadmem.errors import PersistenceError, StorageBusyError
+from langchain_threadmem.storage.database import open_database
+from langchain_threadmem.storage.migrations import LOCK
+from langchain_threadmem.storage.statements import Statement
+
+pytestmark = pytest.mark.postgres
+
+
+@contextmanager
+def new_database(server: str, encoding: str = "UTF8") -> Iterator[str]:
+    """A database without tables."""
+    name = f"other_{uuid4().hex}"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE template0 ENCODING '{encoding}' LOCALE 'C'")
+        yield make_url(server).set(database=name).render_as_string(hide_password=False)
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@contextmanager
+def new_role(server: str) -> Iterator[str]:
+    """The URL of a role that may use the tables of a database."""
+    name = f"role_{uuid4().hex}"
+    MemorySystem(server, owner="anyone", embeddings=False).close()
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"CREATE ROLE {name} LOGIN")
+        for kind, rights in (("TABLES", "SELECT, INSERT, UPDATE, DELETE"), ("SEQUENCES", "USAGE")):
+            connection.execute(f"GRANT {rights} ON ALL {kind} IN SCHEMA public TO {name}")
+        yield make_url(server).set(username=name).render_as_string(hide_password=False)
+        connection.execute(f"DROP OWNED BY {name}")
+        connection.execute(f"DROP ROLE {name}")
+
+
+def with_setting(url: str, setting: str) -> str:
+    options = {"options": f"-c {setting}"}
+    return make_url(url).update_query_dict(options).render_as_string(hide_password=False)
+
+
+def by_threads(system: MemorySystem, count: int) -> None:
+    memory = system.conversation("busy")
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda n: memory.append(f"q{n}", f"a{n}"), range(count)))
+
+
+@pytest.mark.parametrize("level", ["repeatable\\ read", "serializable"])
+def test_a_write_sees_what_others_have_committed_whatever_the_default_isolation(
+    server_url: str, owner: str, level: str
+) -> None:
+    url = with_setting(server_url, f"default_transaction_isolation={level}")
+    shown = Statement.of(sqlite="", postgresql="SHOW transaction_isolation")
+    with MemorySystem(url, owner=owner, embeddings=False) as system:
+        by_threads(system, 24)
+        assert len(system.conversation("busy").history) == 48
+    database = open_database(url)
+    assert database.write(lambda conn: conn.all(shown)) == [("read committed",)]
+    database.close()
+
+
+@pytest.mark.parametrize("loop", ["sync", "async"])
+def test_the_texts_of_a_database_without_an_encoding_are_texts(
+    server_url: str, owner: str, loop: str
+) -> None:
+    with new_database(server_url, "SQL_ASCII") as url:
+        with MemorySystem(url, owner=owner, embeddings=False) as system:
+            memory = system.conversation("日本")
+            memory.append("Where does müsli come from? 😀", "Überall her.")
+            found = asyncio.run(memory.arecall("müsli")) if loop == "async" else memory.recall("müsli")
+            assert found[0].node.message.text == "Where does müsli come from? 😀"
+        with MemorySystem(url, owner=owner, embeddings=False) as system:
+            texts = [message.text for message in system.conversation("日本").messages]
+            assert texts == ["Where does müsli come from? 😀", "Überall her."]
+
+
+def test_a_character_that_the_encoding_of_a_database_lacks_is_named(server_url: str, owner: str) -> None:
+    with (
+        new_database(server_url, "LATIN1") as url,
+        MemorySystem(url, owner=owner, embeddings=False) as system,
+    ):
+        memory = system.conversation("c")
+        memory.append("Müsli?", "Ja.")
+        with pytest.raises(PersistenceError, match=r'(?s)no equivalent in encoding "LATIN1".*encoding UTF8'):
+            memory.append("日本")
+        assert [message.text for message in memory.messages] == ["Müsli?", "Ja."]
+
+
+@pytest.mark.parametrize("loop", ["sync", "async"])
+def test_a_wait_for_a_lock_that_the_server_ends_is_a_busy_database(
+    server_url: str, owner: str, loop: str
+) -> None:
+    url = with_setting(server_url, "lock_timeout=50")
+    with MemorySystem(url, owner=owner, embeddings=False) as system:
+        memory = system.conversation("c")
+        memory.append("q", "a")
+        with psycopg.connect(server_url) as other:
+            other.execute("SELECT FROM threadmem_tree WHERE owner = %s FOR UPDATE", [owner])
+            with pytest.raises(StorageBusyError, match=r"(?s)lock_timeout.*nothing was written; try again"):
+                asyncio.run(memory.aappend("q", "a")) if loop == "async" else memory.append("q", "a")
+        assert len(memory.history) == 2
+
+
+def test_the_creation_of_tables_waits_for_another_process_longer_than_a_statement_may_take(
+    server_url: str,
+) -> None:
+    waiting = "SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND database = %s::oid"
+    with new_database(server_url) as url, psycopg.connect(url) as other:
+        [number] = other.execute("SELECT oid FROM pg_database WHERE datname = current_database()").fetchall()[
+            0
+        ]
+        other.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK])
+        with ThreadPoolExecutor(1) as pool:
+            opened = pool.submit(open_database, with_setting(url, "statement_timeout=100"))
+            while not opened.done() and not other.execute(waiting, [number]).fetchall():
+                time.sleep(0.01)
+            time.sleep(0.2)  # longer than statement_timeout
+            other.commit()
+            opened.result(60).close()
+
+
+def test_a_write_without_the_rights_says_who_gives_them(server_url: str, owner: str) -> None:
+    with new_role(server_url) as url, psycopg.connect(server_url, autocommit=True) as connection:
+        role = make_url(url).username
+        connection.execute(f"REVOKE ALL ON ALL SEQUENCES IN SCHEMA public FROM {role}")
+        with MemorySystem(url, owner=owner, embeddings=False) as system:
+            with pytest.raises(PersistenceError, match=r"permission denied for sequence.*threadmem secure"):
+                system.conversation("c").append("q")
+            assert system.conversations() == []
+
+
+def test_a_role_that_may_only_read_reads_and_is_told_why_a_write_fails(server_url: str, owner: str) -> None:
+    with MemorySystem(server_url, owner=owner, embeddings=False) as system:
+        system.conversation("c").append("Figs?", "Yes.")
+    url = with_setting(server_url, "default_transaction_read_only=on")
+    with MemorySystem(url, owner=owner, embeddings=False) as system:
+        memory = system.conversation("c")
+        assert [message.text for message in memory.messages] == ["Figs?", "Yes."]
+        with pytest.raises(PersistenceError, match=r"default_transaction_read_only is on.*read_only=True"):
+            memory.append("Plums?")
+    with MemorySystem(url, owner=owner, embeddings=False, read_only=True) as system:
+        assert [hit.node.message.text for hit in system.conversation("c").recall("figs")] == ["Figs?"]
