@@ -13,6 +13,7 @@ out whether a pooler answers: the server's process is then not the process that 
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -128,6 +129,8 @@ class PostgresDatabase(Threaded, forking.Forkable):
         self._inherited: list[Pool] = []  # the pools of parents, whose deletion would close connections
         self._ended_count = 0  # the number of ended transactions
         self._broken = -inf  # the time at which a connection was last found broken
+        self._callers = 0  # the number of threads that have or open a connection
+        self._returned = threading.Condition(forking.lock())
         self._opening = forking.lock()
         self.row_security: bool | None = None
         self._form: FormName = "postgresql"
@@ -195,6 +198,7 @@ class PostgresDatabase(Threaded, forking.Forkable):
             self._pool, self._group = None, None
             self._inherited.append(self._connections)
             self._connections = self._connections.recreate()
+            self._returned, self._callers = threading.Condition(forking.lock()), 0
 
     def write(self, transaction: Transaction[T]) -> T:
         """Run a function in a transaction in the calling thread, again after a deadlock or a partitioning.
@@ -306,14 +310,21 @@ class PostgresDatabase(Threaded, forking.Forkable):
         try:
             yield connection
         finally:
-            self._ended_count += 1
             pooled.info["used"] = time.monotonic()
             if connection.closed:
                 self._broken = time.monotonic()
                 pooled.invalidate()
             pooled.close()
+            self._end()
             if self.closed:  # during the transaction
                 self._connections.dispose()
+
+    def _end(self) -> None:
+        """Let a caller that waits for a connection try again."""
+        with self._returned:
+            self._callers -= 1
+            self._ended_count += 1
+            self._returned.notify()
 
     def _connect(self) -> DBAPIConnection:
         import psycopg
@@ -335,18 +346,7 @@ class PostgresDatabase(Threaded, forking.Forkable):
         import psycopg
 
         while True:
-            if self.closed:
-                raise self._closed()
-            ended = self._ended_count
-            try:
-                pooled = self._connections.connect()
-            except PoolTimeoutError as error:
-                if self._ended_count != ended:
-                    continue
-                raise StorageBusyError(
-                    f"{self._name}: no connection was free for {POOL_SECONDS:.0f} s, so nothing was written; "
-                    "try again, or allow more connections with pool_size"
-                ) from error
+            pooled = self._pooled()
             if pooled.info.get("used", inf) > max(time.monotonic() - IDLE_SECONDS, self._broken):
                 return pooled
             try:
@@ -355,6 +355,38 @@ class PostgresDatabase(Threaded, forking.Forkable):
             except psycopg.Error:
                 pooled.invalidate()
                 pooled.close()
+                self._end()
+
+    def _pooled(self) -> PoolProxiedConnection:
+        """A free connection, or a new one, whose use `_end` ends.
+
+        The server or a pooler may allow fewer connections than the pool. A caller that gets no new connection
+        waits until another caller ends, if there is one.
+        """
+        import psycopg
+
+        while not self.closed:
+            with self._returned:
+                ended = self._ended_count
+                self._callers += 1
+            try:
+                return self._connections.connect()
+            except BaseException as error:
+                with self._returned:
+                    self._callers -= 1
+                    is_refused = isinstance(error, psycopg.OperationalError)
+                    is_alone = self._callers <= 0 and self._ended_count == ended
+                    if not isinstance(error, PoolTimeoutError) and (is_alone or not is_refused):
+                        self._ended_count += 1
+                        self._returned.notify()
+                        raise
+                    timeout = POOL_SECONDS if is_refused else 0  # The pool has waited itself.
+                    if not self._returned.wait_for(lambda: self._ended_count != ended, timeout):  # noqa: B023
+                        raise StorageBusyError(
+                            f"{self._name}: no connection was free for {POOL_SECONDS:.0f} s, so nothing was "
+                            "written; try again, or allow more connections with pool_size"
+                        ) from error
+        raise self._closed()
 
 
 class PipelinedConn(Conn):

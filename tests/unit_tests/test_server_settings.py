@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from uuid import uuid4
@@ -33,12 +33,12 @@ def new_database(server: str, encoding: str = "UTF8") -> Iterator[str]:
 
 
 @contextmanager
-def new_role(server: str) -> Iterator[str]:
+def new_role(server: str, options: str = "") -> Iterator[str]:
     """The URL of a role that may use the tables of a database."""
     name = f"role_{uuid4().hex}"
     MemorySystem(server, owner="anyone", embeddings=False).close()
     with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(f"CREATE ROLE {name} LOGIN")
+        connection.execute(f"CREATE ROLE {name} LOGIN {options}")
         for kind, rights in (("TABLES", "SELECT, INSERT, UPDATE, DELETE"), ("SEQUENCES", "USAGE")):
             connection.execute(f"GRANT {rights} ON ALL {kind} IN SCHEMA public TO {name}")
         yield make_url(server).set(username=name).render_as_string(hide_password=False)
@@ -57,6 +57,14 @@ def by_threads(system: MemorySystem, count: int) -> None:
         list(pool.map(lambda n: memory.append(f"q{n}", f"a{n}"), range(count)))
 
 
+def by_tasks(system: MemorySystem, count: int) -> None:
+    async def main() -> None:
+        memory = system.conversation("busy")
+        await asyncio.gather(*(memory.aappend(f"q{n}", f"a{n}") for n in range(count)))
+
+    asyncio.run(main())
+
+
 @pytest.mark.parametrize("level", ["repeatable\\ read", "serializable"])
 def test_a_write_sees_what_others_have_committed_whatever_the_default_isolation(
     server_url: str, owner: str, level: str
@@ -69,6 +77,26 @@ def test_a_write_sees_what_others_have_committed_whatever_the_default_isolation(
     database = open_database(url)
     assert database.write(lambda conn: conn.all(shown)) == [("read committed",)]
     database.close()
+
+
+@pytest.mark.parametrize("run", [by_threads, by_tasks])
+def test_a_pool_that_is_larger_than_the_limit_of_its_role_serves_all_callers(
+    server_url: str, owner: str, run: Callable[[MemorySystem, int], None]
+) -> None:
+    with (
+        new_role(server_url, "CONNECTION LIMIT 2") as url,
+        MemorySystem(url, owner=owner, embeddings=False) as system,
+    ):
+        run(system, 24)
+        assert len(system.conversation("busy").history) == 48
+
+
+def test_a_role_without_any_connection_is_told(server_url: str) -> None:
+    with (
+        new_role(server_url, "CONNECTION LIMIT 0") as url,
+        pytest.raises(PersistenceError, match="too many connections for role"),
+    ):
+        open_database(url)
 
 
 @pytest.mark.parametrize("loop", ["sync", "async"])
