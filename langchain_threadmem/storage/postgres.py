@@ -73,7 +73,8 @@ _NEXT_STEPS = {
     "22P05": "create the database with the encoding UTF8, which has all characters",
     "25006": "the server follows another one, or default_transaction_read_only is on; write to the primary, "
     "or pass read_only=True",
-    "42501": "the role that owns the tables creates them and lets other roles use them: `threadmem secure`",
+    "42501": "the role that owns the tables, and may create some in the schema, creates them and lets "
+    "other roles use them: `threadmem secure`",
 }
 """What to do about errors of the server, by their SQLSTATE."""
 _NO_SERVER = "query_wait_timeout"
