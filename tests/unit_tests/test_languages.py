@@ -117,6 +117,22 @@ def test_an_elided_article_is_no_part_of_a_word() -> None:
     assert terms("L'hôtel", phrases_in("fr")) == terms("hôtel", phrases_in("fr"))
 
 
+@pytest.mark.parametrize(
+    ("code", "written", "typed"),
+    [
+        ("en", "I don't think that's what I'm paying for", "i dont think thats what im paying for"),
+        ("es", "¿Cuándo vendrá el técnico por la presión?", "cuando vendra el tecnico por la presion?"),
+        ("it", "Perché il caffè è più caro in città?", "perche il caffe e piu caro in citta?"),
+        ("fr", "Où est passé le préfet de la forêt ?", "ou est passe le prefet de la foret ?"),
+        ("pt", "Não sei a que horas abre a estação", "nao sei a que horas abre a estaçao"),
+        ("pl", "Dlaczego Łódź jest droższa?", "dlaczego lodz jest drozsza?"),
+        ("de", "Wie heiß wird die Straße?", "wie heiss wird die strasse?"),
+    ],
+)
+def test_words_are_compared_without_accents_and_apostrophes(code: str, written: str, typed: str) -> None:
+    assert terms(typed, phrases_in(code)) == terms(written, phrases_in(code)) != frozenset()
+
+
 def test_german_nouns_are_no_names() -> None:
     assert names("Buche das Zimmer 12", phrases_in("de")) == {"12"}
 

@@ -31,6 +31,7 @@ POINTERS = {
         *("Put that into bullet points", "Explain that more simply", "Rephrase your last answer", "Why?"),
         *("Translate that into French", "Can you make it shorter?", "Say it again in one sentence", "Go on"),
         *("Turn your answer into an email", "Give me an example", "Are you sure?", "Sounds good, thanks"),
+        *("i dont get it", "whats that mean", "sum it up", "can you cite a source for that", "im not sure"),
     ],
     "es": ["Ponlo en viñetas", "Reformula tu última respuesta", "¿Por qué?", "Dame un ejemplo"],
     "it": ["Mettilo in un elenco puntato", "Riformula la tua ultima risposta", "Sei sicuro?"],

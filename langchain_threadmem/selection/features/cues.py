@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from langchain_threadmem.common.cache import cache_of_texts
 from langchain_threadmem.messages.courtesies import greets
-from langchain_threadmem.selection.features.phrases import Phrases
+from langchain_threadmem.selection.features.phrases import Phrases, unaccented
 
 LONGEST_TEXT = 2000
 """The number of characters of a text that are read: half at its beginning, half at its end."""
@@ -40,7 +40,7 @@ AFTER_QUESTION = 60
 
 
 def terms(text: str, phrases: Phrases) -> frozenset[str]:
-    """The terms of a text: its words without stop words, prefixes and endings.
+    """The terms of a text: its words without stop words, prefixes, endings and accents.
 
     In Chinese and Japanese: the pairs of its characters without function words.
 
@@ -62,9 +62,11 @@ def _stem(word: str, phrases: Phrases) -> str:
     if word.startswith(phrases.prefixes):
         fitting = (prefix for prefix in phrases.prefixes if word.startswith(prefix))
         word = word.removeprefix(next((prefix for prefix in fitting if len(word) >= len(prefix) + 3), ""))
-    if not word.endswith(phrases.endings):
+    if not word.isascii():
+        word = unaccented(word)
+    if not word.endswith(phrases.plain_endings):
         return word
-    cut = next((end for end in phrases.endings if word.endswith(end) and len(word) >= len(end) + 4), "")
+    cut = next((end for end in phrases.plain_endings if word.endswith(end) and len(word) >= len(end) + 4), "")
     return word.removesuffix(cut)
 
 

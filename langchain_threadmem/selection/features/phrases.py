@@ -10,13 +10,23 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, fields
 from functools import cache, cached_property
 from importlib.resources import files
 from typing import Any, Final, NamedTuple
+from unicodedata import normalize
 
 _PLAIN_WORD = re.compile(r"\w+")
+_CONTRACTION = re.compile(r"(?<=[a-z])(?:n't|'(?:s|m|ve|re))\b")
+_UNACCENTED = str.maketrans(
+    {
+        letter: normalize("NFD", letter)[0]
+        for letter in map(chr, range(0xE0, 0x180))
+        if normalize("NFD", letter)[0].isascii()
+    }
+    | {"\u0142": "l", "\u00df": "ss"}
+)
 _DIVISION = r"[:.,;!\u2013\u2014\u3001\u3002\uff0c\uff1a\u060c-]"
 
 
@@ -153,6 +163,11 @@ class Phrases:
         )
 
     @cached_property
+    def plain_endings(self) -> tuple[str, ...]:
+        """The word endings without accents, the longest first."""
+        return tuple(sorted(dict.fromkeys(map(unaccented, self.endings)), key=len, reverse=True))
+
+    @cached_property
     def announcing(self) -> re.Pattern[str]:
         """A pattern for an announcement, the punctuation after it, and the beginning of what follows."""
         every = sorted(self.announcements, key=len, reverse=True)
@@ -239,5 +254,37 @@ def phrases_in(code: str) -> Phrases:
         else value
         for key, value in tomllib.loads(text).items()
     }
-    [name], stop_words = lists.pop("name"), frozenset(lists.pop("stop_words"))
-    return Phrases(name, stop_words=stop_words, **lists)
+    [name], stop_words = lists.pop("name"), lists.pop("stop_words")
+    lists["stop_words"] = stop_words
+    cues = {key: value for key, value in lists.items() if isinstance(value, tuple) and key not in AFFIXES}
+    words = frozenset(word for phrases in cues.values() for phrase in phrases for word in phrase.split())
+    typed = {
+        key: tuple(dict.fromkeys([*phrases, *_as_typed(phrases, words)])) for key, phrases in cues.items()
+    }
+    return Phrases(name, **{**lists, **typed, "stop_words": frozenset(typed["stop_words"])})
+
+
+def _as_typed(phrases: Iterable[str], words: Set[str]) -> Iterator[str]:
+    """Phrases without the apostrophes of contractions ("dont") and without accents, as many people type them.
+
+    Phrases that would contain another word of the lists ("its") are left out.
+    """
+    for phrase in phrases:
+        typed = [_typed(word) for word in phrase.split()]
+        changed = [new for new, word in zip(typed, phrase.split(), strict=True) if new != word]
+        if changed and words.isdisjoint(changed):
+            yield " ".join(typed)
+
+
+def _typed(word: str) -> str:
+    return unaccented(_CONTRACTION.sub(lambda found: found[0].replace("'", ""), word))
+
+
+def unaccented(text: str) -> str:
+    """A text in lower case without the accents of Latin script, which people often omit.
+
+    Example:
+        >>> unaccented("¿qué presión?"), unaccented("йод")
+        ('¿que presion?', 'йод')
+    """
+    return text if text.isascii() else text.translate(_UNACCENTED)
