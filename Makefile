@@ -66,7 +66,7 @@ RECALL ?= build/weights.py
 FROM := $(if $(DATA),--data $(DATA)) --cache build/vectors.npz
 
 fit: build/fit-0.npz build/neutral.npz  ## the weights of the selector and of recall, from their sources; takes about an hour on two cores
-	PYTHONHASHSEED=0 $(BIN)/python -m training.fit_selection combine build/fit-0.npz --neutral build/neutral.npz --out $(MODEL)
+	PYTHONHASHSEED=0 $(BIN)/python -m training.fit_selection combine build/fit-0.npz --neutral build/neutral.npz $(if $(EARLIER),--earlier $(EARLIER)) --out $(MODEL)
 	$(BIN)/python -m training.fit_selection measure $(MODEL) $(FROM)
 	PYTHONHASHSEED=0 $(BIN)/python -m training.fit_irc $(if $(DATA),--data $(DATA)) --out $(GROUP)
 	PYTHONHASHSEED=0 $(BIN)/python -m training.fit_recall $(if $(DATA),--data $(DATA)) --out $(RECALL)

@@ -123,13 +123,23 @@ class Tally:
 
 @dataclass(frozen=True)
 class Fitted:
-    """The fit for one input: networks, networks for second looks, learned similarities."""
+    """The fit for one input.
+
+    Attributes:
+        way: The input.
+        networks: The networks.
+        again: The networks for second looks.
+        word_vectors: The learned word vectors.
+        learned: The similarities learned on vectors.
+        of_agents: The networks, and those for second looks, for agents' conversations, if there are any.
+    """
 
     way: Way
     networks: Networks
     again: Networks
     word_vectors: WordVectors
     learned: Compatibility | None
+    of_agents: tuple[Networks, Networks] | None = None
 
 
 def grow(

@@ -17,6 +17,7 @@ a new kind of dialog.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import importlib.util
 import sys
 from collections import Counter, defaultdict
@@ -31,6 +32,7 @@ from benchmarks.threads import DATA
 from langchain_threadmem.selection.features.phrases import phrases_in
 from langchain_threadmem.selection.features.words import Reader
 from langchain_threadmem.selection.model import Way
+from langchain_threadmem.selection.turn_ends import is_of_agent
 from training import weights
 from training.corpus import HELD_OUT, UNSEEN_FOLDER, Written, alone, as_conversation, written
 from training.corpus import dialogs as spoken
@@ -159,8 +161,13 @@ def chats_file() -> Path:
 def measure(conversations: Sequence[Conversation], fitted: Fitted) -> tuple[dict[str, Tally], list[Grown]]:
     """The counts by variant, and the grown conversations."""
     reader = Reader(phrases_in("en"), fitted.word_vectors)
-    held = (fitted.way, fitted.networks, fitted.again, reader, fitted.learned)
-    grown = each(conversations, lambda one: grow(one, *held))
+
+    def grown_by(one: Conversation) -> Grown:
+        usual = (fitted.networks, fitted.again)
+        held = (fitted.of_agents or usual) if is_of_agent(one.turns) else usual
+        return grow(one, fitted.way, *held, reader, fitted.learned)
+
+    grown = each(conversations, grown_by)
     return tally(conversations, grown), grown
 
 
@@ -200,9 +207,12 @@ def fit_all(sources: Sources, seed: int, out: Path) -> None:
     weights.write(out, fits, sources.about(seed))
 
 
-def combine(fit: Path, neutral: Path, out: Path) -> None:
-    """Write a fit together with the fit for other languages."""
+def combine(fit: Path, neutral: Path, out: Path, earlier: Path | None = None) -> None:
+    """Write a fit together with the fit for other languages, and with networks of an earlier file."""
     fitted, about = weights.read(fit)
+    if earlier is not None:
+        fitted[0] = weights.mixed(fitted[0], weights.read(earlier)[0][0])
+        about["mixed_with"] = hashlib.sha256(earlier.read_bytes()).hexdigest()
     weights.write(out, fitted, about, weights.read_neutral(neutral))
 
 
@@ -234,13 +244,18 @@ def main() -> None:
     whole = commands.add_parser("combine", help="add the networks for other languages to a fit")
     whole.add_argument("file", type=Path, help="the file that `fit` wrote")
     whole.add_argument("--neutral", type=Path, required=True, help="the file that `training.neutral` wrote")
+    whole.add_argument(
+        "--earlier",
+        type=Path,
+        help="a file whose networks for the local model are mixed with those of the fit",
+    )
     whole.add_argument("--out", type=Path, required=True, help="the file to write")
     figures = commands.add_parser("measure", parents=[data], help="measure a file of weights")
     figures.add_argument("file", type=Path, nargs="?", default=weights.SHIPPED)
     commands.add_parser("leave-out", parents=[data], help="fit without each family of sources and measure it")
     options = parser.parse_args()
     if options.command == "combine":
-        combine(options.file, options.neutral, options.out)
+        combine(options.file, options.neutral, options.out, options.earlier)
         return
     sources = Sources(options.data, options.cache, learning=options.command != "measure")
     if options.command == "fit":

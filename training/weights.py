@@ -63,9 +63,12 @@ def write_neutral(path: Path, fitted: Sequence[Fitted]) -> None:
 def _arrays(fitted: Sequence[Fitted]) -> dict[str, np.ndarray]:
     arrays: dict[str, np.ndarray] = {}
     for fit in fitted:
-        for field in fields(Networks):
-            arrays[f"{fit.way}_{field.name}"] = getattr(fit.networks, field.name).astype(np.float32)
-            arrays[f"{fit.way}_again_{field.name}"] = getattr(fit.again, field.name).astype(np.float32)
+        sets = {"": (fit.networks, fit.again)} | ({"agent_": fit.of_agents} if fit.of_agents else {})
+        for prefix, (networks, again) in sets.items():
+            for field in fields(Networks):
+                name = f"{fit.way}_{prefix}{{}}{field.name}"
+                arrays[name.format("")] = getattr(networks, field.name).astype(np.float32)
+                arrays[name.format("again_")] = getattr(again, field.name).astype(np.float32)
         if fit.learned is not None:
             # Half precision changes no choice and halves the file.
             for field in fields(Compatibility):
@@ -93,13 +96,11 @@ def read(path: Path = SHIPPED) -> tuple[list[Fitted], dict[str, Any]]:
 
 
 def _fitted(arrays: Mapping[str, np.ndarray], way: Way, word_vectors: WordVectors) -> Fitted:
-    return Fitted(
-        way,
-        networks_in(arrays, f"{way}_"),
-        networks_in(arrays, f"{way}_again_"),
-        word_vectors,
-        compatibility_in(arrays, way),
-    )
+    def pair(prefix: str) -> tuple[Networks, Networks]:
+        return networks_in(arrays, prefix), networks_in(arrays, f"{prefix}again_")
+
+    of_agents = pair(f"{way}_agent_") if f"{way}_agent_mean" in arrays else None
+    return Fitted(way, *pair(f"{way}_"), word_vectors, compatibility_in(arrays, way), of_agents)
 
 
 def together(first: Fitted, second: Fitted) -> Fitted:
@@ -109,6 +110,33 @@ def together(first: Fitted, second: Fitted) -> Fitted:
     )
     equal = np.zeros_like(networks.at_home)
     return replace(first, networks=replace(networks, at_home=equal), again=again)
+
+
+def mixed(new: Fitted, earlier: Fitted) -> Fitted:
+    """Half of the networks of two fits for one input; those of the earlier fit for agents' conversations.
+
+    The networks that use the learned similarities are those of the new fit, and so are the similarities.
+    """
+
+    def half(one: Networks) -> Networks:
+        return _some(one, np.arange(len(one.bias) // 2))
+
+    def others(one: Networks) -> Networks:
+        return _some(one, np.flatnonzero(one.at_home <= 0.5))
+
+    at_home = _some(new.networks, np.flatnonzero(new.networks.at_home > 0.5))
+    networks = [at_home, half(others(new.networks)), half(others(earlier.networks))]
+    again = _side_by_side([half(new.again), half(earlier.again)])
+    of_agents = earlier.networks, earlier.again
+    return replace(new, networks=_side_by_side(networks), again=again, of_agents=of_agents)
+
+
+def _some(networks: Networks, chosen: np.ndarray) -> Networks:
+    return replace(networks, **{name: getattr(networks, name)[chosen] for name in _EACH})
+
+
+_EACH = ("inner", "bias", "outer", "direct", "at_home")
+"""The arrays of `Networks` with a row for each network."""
 
 
 def _side_by_side(several: Sequence[Networks]) -> Networks:
@@ -127,6 +155,5 @@ def _side_by_side(several: Sequence[Networks]) -> Networks:
         )
 
     all_moved = [first, *map(moved, several[1:])]
-    names = ("inner", "bias", "outer", "direct", "at_home")
-    joined = (np.concatenate([getattr(networks, name) for networks in all_moved]) for name in names)
+    joined = (np.concatenate([getattr(networks, name) for networks in all_moved]) for name in _EACH)
     return Networks(first.mean, first.scale, *joined)

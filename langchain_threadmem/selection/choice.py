@@ -35,7 +35,7 @@ from langchain_threadmem.selection.model import (
     softmax,
 )
 from langchain_threadmem.selection.second_look import reconsidered
-from langchain_threadmem.selection.turn_ends import TurnEnd
+from langchain_threadmem.selection.turn_ends import TurnEnd, is_of_agent
 from langchain_threadmem.tree.node import Bias, Chances
 
 CHANCES_KEPT = 5
@@ -183,10 +183,11 @@ def choose(
         human_vectors = answer_vectors = np.zeros((len(turn_ends), 0), np.float32)
         vector = None
     vectors = human_vectors, answer_vectors
-    revised = reconsidered(turn_ends, *vectors, way, reads)
+    agent = is_of_agent(turn_ends)
+    revised = reconsidered(turn_ends, *vectors, way, reads, agent)
     candidates = describe(revised, *vectors, message, vector, reads, compatibility(way))
     prior = prior_of(revised, message, reads, way)
-    probabilities = weigh(networks(way), candidates, revised, bias, prior)
+    probabilities = weigh(networks(way, agent=agent), candidates, revised, bias, prior)
     # The reason describes the stored tree, not the tree after second looks.
     reason = _reason(turn_ends, candidates, next(iter(probabilities)), message, reads)
     return Choice(reason, probabilities, revised)

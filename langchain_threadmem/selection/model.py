@@ -7,7 +7,8 @@ over the columns of `features.table.FEATURES`; matrices learned on vectors of th
 sources.
 
 The learned matrices fit the training dialogs better than other dialogs. So half of the networks are trained
-without them, and `score` gives these networks more weight in an unfamiliar conversation.
+without them, and `score` gives these networks more weight in an unfamiliar conversation. An agent's
+conversation changes the subject more often than others, and has networks of its own.
 """
 
 from __future__ import annotations
@@ -144,9 +145,18 @@ def _arrays() -> Mapping[str, Any]:
 
 
 @cache
-def networks(way: Way, *, again: bool = False) -> Networks:
-    """The networks for one input, for choices or for second looks; the first call reads the file."""
-    return networks_in(_arrays(), f"{way}_again_" if again else f"{way}_")
+def networks(way: Way, *, again: bool = False, agent: bool = False) -> Networks:
+    """The networks for one input; the first call reads the file.
+
+    Args:
+        way: The input.
+        again: Whether the networks are for second looks.
+        agent: Whether the conversation is an agent's; inputs without networks for it have the usual ones.
+    """
+    arrays, prefix = _arrays(), f"{way}_agent_"
+    if not agent or f"{prefix}mean" not in arrays:
+        prefix = f"{way}_"
+    return networks_in(arrays, f"{prefix}again_" if again else prefix)
 
 
 @cache

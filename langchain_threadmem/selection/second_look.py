@@ -146,11 +146,13 @@ def reconsidered(
     answer_vectors: Floats,
     way: Way,
     reader: Reader,
+    agent: bool = False,
 ) -> list[TurnEnd]:
     """The turn ends after second looks: uncertain turns with new probabilities and the likeliest parent.
 
-    Only the latest turns get second looks. Cost: 1 ms for each second look that the reader has not cached,
-    as after a change of one of the `READ_AGAIN` turns before.
+    Only the latest turns get second looks. `agent` says whether the conversation is an agent's, which
+    determines the networks. Cost: 1 ms for each second look that the reader has not cached, as after a change
+    of one of the `READ_AGAIN` turns before.
     """
     first = max(len(turn_ends) - LATE, 0)
     revised = list(turn_ends[:first])
@@ -163,7 +165,7 @@ def reconsidered(
         vectors = human_vectors[late], answer_vectors[late]
         vector = None if way.endswith("words") else answer_vectors[place]
         look = look_again(detached(revised[late]), *vectors, turn, vector, reader, compatibility(way))
-        return look.revised(networks(way, again=True)) if look else tuple(turn.chances)
+        return look.revised(networks(way, again=True, agent=agent)) if look else tuple(turn.chances)
 
     for place, turn in enumerate(turn_ends[first:], first):
         if doubtful(turn):
@@ -171,7 +173,11 @@ def reconsidered(
             near = read[max(place - start - READ_AGAIN, 0) : place - start + 1]
             oldest = near[0][0]
             # Which older turns are known, and so the parents among them, varies with the message.
-            key = (way, *[(*now, above if above and above >= oldest else None) for *now, above in near])
+            key = (
+                way,
+                agent,
+                *[(*now, above if above and above >= oldest else None) for *now, above in near],
+            )
             if (chances := reader.second_looks.get(key)) is None:
                 reader.second_looks.put(key, chances := second_look(place, turn))
             # The likeliest parent may be removed, or older than these turns.

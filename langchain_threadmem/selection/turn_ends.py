@@ -11,6 +11,7 @@ from bisect import bisect_left, insort
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -26,6 +27,10 @@ from langchain_threadmem.storage.schema import State
 from langchain_threadmem.tree.graph import parents_first
 from langchain_threadmem.tree.node import EPOCH, Chances, ConversationNode, MessageSummary, Placement
 
+_CALLS = attrgetter("calls")
+SHARE_OF_AGENT = 0.25
+"""The least share of the turns of an agent's conversation that have tool calls. It is 44 to 85 of 100 in the
+agents' conversations of `training`."""
 NEWEST_NODES = 256
 """The number of newest nodes with which an index begins, and whose speakers make a group chat."""
 
@@ -92,6 +97,11 @@ class TurnEnd:
     def answer_with_calls(self) -> str:
         """The text by which the answer is compared, see `tool_pairs.with_calls`."""
         return with_calls(self.answer, self.calls)
+
+
+def is_of_agent(turn_ends: Sequence[TurnEnd]) -> bool:
+    """Whether turn ends are of an agent's conversation: at least a quarter of them have tool calls."""
+    return sum(map(bool, map(_CALLS, turn_ends))) >= SHARE_OF_AGENT * max(len(turn_ends), 1)
 
 
 @dataclass(slots=True)

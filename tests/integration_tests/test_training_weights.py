@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,8 @@ def test_a_file_of_weights_is_read_as_it_was_written(tmp_path: Path) -> None:
     for fit, read in zip(fits, again, strict=True):
         np.testing.assert_array_equal(fit.networks.scores(rows), read.networks.scores(rows))
         assert fit.word_vectors.vocabulary == read.word_vectors.vocabulary
+        assert (fit.of_agents is None) == (read.of_agents is None)
+    assert again[0].of_agents is not None
 
 
 def test_networks_side_by_side_choose_as_each_of_them() -> None:
@@ -33,3 +36,17 @@ def test_networks_side_by_side_choose_as_each_of_them() -> None:
     scores = weights.together(fits[0], fits[1]).networks.scores(rows)
     # A choice depends on differences between candidates alone.
     np.testing.assert_allclose(scores - scores[:, :1], expected - expected[:, :1], atol=1e-3)
+
+
+def test_a_mixed_fit_has_half_of_the_networks_of_each_and_the_earlier_ones_for_agents() -> None:
+    new = weights.read()[0][0]
+    assert new.of_agents is not None
+    earlier = replace(new, networks=new.of_agents[0], again=new.of_agents[1], of_agents=None)
+    mixed = weights.mixed(new, earlier)
+    home = new.networks.at_home > 0.5
+    assert len(mixed.networks.bias) == len(home)
+    assert len(mixed.again.bias) == len(new.again.bias)
+    np.testing.assert_array_equal(mixed.networks.inner[:6], new.networks.inner[home])
+    np.testing.assert_array_equal(mixed.networks.inner[6:9], new.networks.inner[~home][:3])
+    assert mixed.of_agents == new.of_agents
+    assert mixed.learned is new.learned

@@ -10,7 +10,8 @@ from test_index import Counting
 
 from langchain_threadmem import ChatMemory, MemorySystem, SemanticNodeSelector
 from langchain_threadmem.messages.tool_pairs import LONGEST_TEXT, text_of_calls
-from langchain_threadmem.selection.turn_ends import TurnIndex
+from langchain_threadmem.selection.model import networks
+from langchain_threadmem.selection.turn_ends import TurnEnd, TurnIndex, is_of_agent
 from langchain_threadmem.tree.node import ConversationNode
 
 Wrap = Callable[[ChatMemory], Any]
@@ -77,6 +78,14 @@ def test_a_turn_end_has_the_calls_of_its_own_turn() -> None:
     messages = [*BOOKED, HumanMessage("thanks"), AIMessage("You are welcome.")]
     index.add(ConversationNode(n, message, n - 1 or None) for n, message in enumerate(messages, 1))
     assert [end.calls for end in index.ends()] == ["Milo dentist 3\nThursday is free", ""]
+
+
+def test_a_conversation_with_tool_calls_in_a_quarter_of_its_turns_has_the_networks_of_agents() -> None:
+    plain, calling = TurnEnd(2, None, "Is rye sour?", "Yes."), TurnEnd(4, 2, "Book it", "Done.", calls="rye")
+    assert [is_of_agent([calling] + [plain] * count) for count in (0, 3, 4)] == [True, True, False]
+    assert not is_of_agent([])
+    assert networks("local", agent=True).outer.tolist() != networks("local").outer.tolist()
+    assert networks("words", agent=True).outer.tolist() == networks("words").outer.tolist()
 
 
 def test_a_long_result_does_not_outweigh_the_answer() -> None:

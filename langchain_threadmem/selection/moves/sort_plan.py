@@ -22,7 +22,7 @@ from langchain_threadmem.selection.features.words import Reader
 from langchain_threadmem.selection.model import compatibility, input_of, networks, softmax
 from langchain_threadmem.selection.second_look import UNLIKELY, look_again, ranked
 from langchain_threadmem.selection.shortlist import NEWEST, compared_turns
-from langchain_threadmem.selection.turn_ends import TurnEnd, TurnIndex
+from langchain_threadmem.selection.turn_ends import TurnEnd, TurnIndex, is_of_agent
 from langchain_threadmem.tree.node import Bias, Chances
 
 SURE = 0.98
@@ -136,7 +136,8 @@ class Sorter:
         vectors = self._humans[at], self._answers[at]
         found = describe(compared, *vectors, turn.end.human, vector, self._reads, self._learned)
         prior = prior_of(compared, turn.end.human, self._reads, self._way)
-        weighed = weigh(networks(self._way), found, compared, self._bias, prior)
+        agent = is_of_agent(compared)
+        weighed = weigh(networks(self._way, agent=agent), found, compared, self._bias, prior)
         chances = stored_chances(weighed)
         if turn.end.is_open:
             return chances
@@ -145,7 +146,7 @@ class Sorter:
         look = look_again(compared, *vectors, placed, vector, self._reads, self._learned, SURE)
         if look is None:
             return chances
-        revised = dict(look.revised(networks(self._way, again=True), raises=True))
+        revised = dict(look.revised(networks(self._way, again=True, agent=agent), raises=True))
         both = [BY_MESSAGE * math.log(p) + BY_ANSWER * math.log(revised.get(c, UNLIKELY)) for c, p in chances]
         return ranked([candidate for candidate, _ in chances], softmax(np.array(both)))
 
