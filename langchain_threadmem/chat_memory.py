@@ -1043,7 +1043,9 @@ class ChatMemory:
         "Always answer in French", "call me Ada" and "I prefer short answers" are instructions, "I prefer
         window seats" is a preference; phrases of 14 languages are known. A later message takes an instruction
         back ("you don't have to answer in French anymore"), and so does `revoke_instruction`. `recall` with
-        at least four results includes the instruction that fits the query best, in the first ten turns.
+        at least four results includes the instruction that fits the query best, in the first ten turns; with
+        at least ten results two of them. A question about the past ("did I ...") is shown one, and none that
+        holds for requests of one kind ("when I ask about ...").
 
         Among all conversations of the owner, the newest 400 messages with words of instructions are read.
 

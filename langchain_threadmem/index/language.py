@@ -41,6 +41,7 @@ class Language:
         time_expression: A pattern of expressions of time ("last week"), in lower case.
         asks_when: A pattern of phrases that ask for a time.
         asks_amount: A pattern of phrases that ask for a number.
+        asks_back: A pattern of phrases that ask what was said or done before ("did I", "you mentioned").
         change_expression: A pattern of phrases that announce a change ("moved", "no longer"), in lower case.
         determiners: Words that begin the name of a thing ("my", "the").
     """
@@ -56,6 +57,7 @@ class Language:
     time_expression: re.Pattern[str] | None = None
     asks_when: re.Pattern[str] | None = None
     asks_amount: re.Pattern[str] | None = None
+    asks_back: re.Pattern[str] | None = None
     change_expression: re.Pattern[str] | None = None
     determiners: frozenset[str] = frozenset()
 
@@ -230,6 +232,12 @@ ENGLISH = Language(
     time_expression=re.compile(rf"\b(?:{_by_first_letter(_TIMES)})\b"),
     asks_when=re.compile(rf"\b(?:{_WHEN})\b"),
     asks_amount=re.compile(r"\bhow (?:many|much|often|old|long|far)\b"),
+    asks_back=re.compile(
+        r"\b(?:did|have|had|was|were) (?:i|we)\b|\bdid (?:you|it take)\b|\bsummar(?:y|i[sz]e)\b|\brecap\b"
+        r"|\b(?:i|we|you) (?:said|told|mentioned|brought up|asked|discussed|talked|recommended|suggested)\b"
+        r"|\b(?:when|after|before|since) (?:i|we) (?:\w+ed|said|told|began|bought|made|took|went)\b"
+        r"|\bhow (?:many|much|often|long)\b.*\b(?:i have|we have|my|our)\b"
+    ),
     change_expression=re.compile(rf"\b(?:{_CHANGES})\b"),
     determiners=frozenset("my our your his her their the".split()),
 )

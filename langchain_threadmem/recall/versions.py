@@ -108,6 +108,12 @@ class Assertion(NamedTuple):
 class Sought(NamedTuple):
     """The terms to search for in a query, all of its terms, and their language.
 
+    Attributes:
+        terms: The terms to search for.
+        words: All terms of the query.
+        language: The language.
+        asks_back: Whether the query asks what was said or done before.
+
     Example:
         >>> from langchain_threadmem.index.language import ENGLISH
         >>> sought = sought_in("Where is my office?", ENGLISH)
@@ -121,6 +127,7 @@ class Sought(NamedTuple):
     terms: frozenset[str]
     words: frozenset[str]
     language: Language
+    asks_back: bool = False
 
     def statement(self, said: Utterance) -> Assertion | None:
         """A text as a statement about the query; `None` for a question, a long text, or another subject."""
@@ -201,7 +208,9 @@ def _shared(some: frozenset[str], others: frozenset[str]) -> float:
 
 def sought_in(query: str, language: Language) -> Sought:
     """The terms of a query."""
-    return Sought(frozenset(question_of(query, language).terms), frozenset(language.terms(query)), language)
+    terms, words = frozenset(question_of(query, language).terms), frozenset(language.terms(query))
+    asks_back = language.asks_back is not None and bool(language.asks_back.search(query.lower()))
+    return Sought(terms, words, language, asks_back)
 
 
 def newest_first(results: Sequence[T], said: Sequence[Utterance], sought: Sought) -> list[tuple[T, T]]:

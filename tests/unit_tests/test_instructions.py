@@ -148,6 +148,27 @@ def test_an_instruction_that_fits_the_query_keeps_its_place(system: MemorySystem
     assert [n for n, hit in enumerate(hits) if hit.node.id == 1] == [0]
 
 
+def test_a_request_is_shown_two_instructions_and_a_question_about_the_past_those_that_always_hold(
+    system: MemorySystem, verbs: Any
+) -> None:
+    memory = verbs(system.conversation("chat"))
+    memory.append("Always name the source when I ask about history.", "Yes.")
+    memory.append("Always show the units when I ask about physics.", "Yes.")
+    many_questions(memory)
+
+    def shown(query: str, wanted: int = 10) -> list[int]:
+        hits = memory.recall(query, n_results=wanted)
+        assert len(hits) == wanted
+        assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+        return sorted(hit.node.id for hit in hits if hit.why.standing)
+
+    assert shown("Which rye bread is dark?") == [1, 3]
+    assert len(shown("Which rye bread is dark?", 5)) == 1
+    assert shown("Did I ask about dark rye bread?") == []
+    always = memory.append("Always answer in French.", "D'accord.")
+    assert shown("Did I ask about dark rye bread?") == [always[0].id]
+
+
 def test_instructions_of_other_conversations_are_those_of_the_owner(system: MemorySystem, verbs: Any) -> None:
     first, second = system.conversation("first"), system.conversation("second")
     first.append("Always answer in French.", "D'accord.")

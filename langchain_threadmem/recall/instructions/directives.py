@@ -147,6 +147,7 @@ _PERIOD: Final = (
 _EVENT: Final = (
     r"(?:when(?:ever)?|every ?time|each time|any ?time) i (?:ask|say|write|send|mention|talk)\b"
 ).replace(" ", r"\ ")
+_CONDITION: Final = re.compile(r"\b(?:when(?:ever)?|if|every ?time|each time|any ?time) (?:i|we|you)\b")
 _OF_PEOPLE: Final = r"(?:i|i'm|i'll|i've|i'd|we|he|she|it|they|the|my|our|his|her|their|there|this|that)\b"
 _NO_REQUEST: Final = (
     r"(?:mind|again|been|had|heard|seen|saw|knew|thought|got|felt|went|came|made|took|met|found|did|was|were|"
@@ -317,6 +318,17 @@ def directives_in(text: str) -> Sequence[Directive]:
     if len(text) > 2 * EDGE:
         text = f"{text[:EDGE]}\n{text[-EDGE:]}"
     return list(_directives(text)) if _has(_plain(text), _EVERY_MARK) else []
+
+
+def is_conditional(text: str) -> bool:
+    """Whether a message has instructions, and all of them hold for requests of one kind alone.
+
+    Example:
+        >>> is_conditional("Always name doses when I ask about drugs."), is_conditional("Always use French.")
+        (True, False)
+    """
+    found = [one for one in directives_in(text) if one.kind == "instruction"]
+    return bool(found) and all(_CONDITION.search(_plain(one.text)) for one in found)
 
 
 def _plain(text: str) -> str:

@@ -2,7 +2,7 @@
 
 No table contains them: they are messages, recognised by `directives`. So an instruction is edited, exported
 and erased with its message, and a message that is forgotten is no instruction any more. A recall includes the
-instruction that fits the query best (`recall.search`).
+instructions that fit the query best (`recall.search`).
 """
 
 from __future__ import annotations
