@@ -32,6 +32,8 @@ POINTERS = {
         *("Translate that into French", "Can you make it shorter?", "Say it again in one sentence", "Go on"),
         *("Turn your answer into an email", "Give me an example", "Are you sure?", "Sounds good, thanks"),
         *("i dont get it", "whats that mean", "sum it up", "can you cite a source for that", "im not sure"),
+        *("give me 3 examples", "can u make this shorter", "show me step by step", "thx, in 2 sentences pls"),
+        "turn that into a checklist i can print",
     ],
     "es": ["Ponlo en viñetas", "Reformula tu última respuesta", "¿Por qué?", "Dame un ejemplo"],
     "it": ["Mettilo in un elenco puntato", "Riformula la tua ultima risposta", "Sei sicuro?"],
@@ -48,7 +50,10 @@ POINTERS = {
     "zh": ["用要点列出来", "把你刚才的回答改短一点", "为什么？"],
 }
 SUBJECTS = {
-    "en": ["Write a poem about my cat", "How long does rye bread keep?", "Hi!", "Let's go back to that"],
+    "en": [
+        *("Write a poem about my cat", "How long does rye bread keep?", "Hi!", "Let's go back to that"),
+        *("A table for 4", "Show me trains to Delft", "2 tickets for the lion king please"),
+    ],
     "es": ["Escribe un poema sobre mi gato", "¿Cuánto dura el pan de centeno?", "¡Hola!"],
     "it": ["Scrivi una poesia sul mio gatto", "Quanto dura il pane di segale?", "Ciao!"],
     "pt": ["Escreve um poema sobre o meu gato", "Quanto tempo dura o pão de centeio?", "Olá!"],

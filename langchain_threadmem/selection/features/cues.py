@@ -157,12 +157,15 @@ def leaning(message: str, phrases: Phrases) -> float:
     text, known = _read(message, phrases)[0], phrases.without_subject
     edits = asks = forms = new = 0
     if phrases.spaces:
+        counts = False
         for word in _PLAIN_WORD.findall(text):
             is_asking = word.startswith(known.beginnings)
             is_edit = is_asking or word in known.edits
             is_form = not is_edit and word in known.forms
             asks, edits, forms = asks + is_asking, edits + is_edit, forms + is_form
             new += not (is_edit or is_form or word in known.plain)
+            new -= counts and (is_edit or is_form)  # The number of "3 examples" is no subject.
+            counts = word.isdecimal()
     else:
         edits, forms = (sum(part in text for part in parts) for parts in (known.edits, known.forms))
         new = sum(_HIRAGANA.fullmatch(rest) is None for rest in _WORD.findall(known.parts.sub(" ", text)))
