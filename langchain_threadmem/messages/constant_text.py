@@ -55,7 +55,7 @@ _NUMBER: Final = re.compile(r"\d+")
 _IDENTIFIER: Final = re.compile(r"(?=\w*\d)(?:[0-9a-f]{6,}|\w{12,})")
 _SPEAKER: Final = re.compile(r"(\w[\w.'\u2019-]*(?: \w[\w.'\u2019-]*)?)(?: ?\([^)\n]*\))?[ ]?[:\uff1a]\s+")
 _LABEL: Final = re.compile(
-    r"(?:^|\n)[ \t>*#]*(?P<label>[^\n:\uff1a<>*#]{1,40})[ ]?(?::(?=[\s*])|\uff1a)[*]*"
+    r"(?:^|\n)[ \t>*#]*(?P<label>[^\n:\uff1a<>*#{}\x22]{1,40})[ ]?(?::(?=[\s*])|\uff1a)[*]*"
     r"|(?P<tag><[^\W\d][^<>\n/]{0,40}>)"
 )
 _LABEL_WORD: Final = re.compile(r"[^\W_]+")
@@ -421,6 +421,8 @@ def _ends(sharing: Sequence[TokenizedPart], depth: int, *, begun: bool) -> Evide
         return None
     if token.is_sign(_OPENING) and depth > 2:
         return CLEAR
+    if depth > 1 and token.key == '"' and tokens[-2].key in (",", "}"):
+        return CLEAR  # The end of a string in JSON.
     if not words:
         return CLEAR if begun else _of_signs(tokens)
     return CLEAR if token.is_sign(_DIVIDING) and token.apart else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
@@ -72,6 +73,9 @@ WRAPPINGS: dict[str, Callable[[str, int], str]] = {
     "a date of a letter": stamped("%a, %d %b %Y %H:%M:%S +0000\n"),
     "a time with a dash": stamped("%I:%M %p - "),
     "a number": lambda text, place: f"Message #{place + 1}: {text}",
+    "JSON": lambda text, place: json.dumps({"user": "Ada", "day": f"2026-11-{place + 10}", "text": text}),
+    "JSON with an id": lambda text, place: json.dumps({"text": text, "id": place}, indent=1),
+    "JSON with a language": lambda text, place: json.dumps({"text": text, "language": "en"}),
     "an instruction": always("Follow the instruction.\n\n### Instruction:\n{}\n\n### Response:"),
     "a chat template": always("<|im_start|>user\n{}<|im_end|>"),
     "brackets": always("[INST] {} [/INST]"),
