@@ -158,7 +158,16 @@ def reconsidered(
     revised = list(turn_ends[:first])
     known_ids = {None, *[end.id for end in revised]}
     start = max(first - READ_AGAIN, 0)
-    read = [_read_of(end) for end in turn_ends[start:]]
+    # For each turn its id, a hash of what second looks read of it, and its predecessor; which old turns are
+    # known, and so a predecessor among them, varies with the message.
+    read = [
+        (
+            end.id,
+            hash((end.human, end.answer, end.calls, tuple(end.chances))),
+            end.previous if (end.previous or 0) > end.id - READ_AGAIN else None,
+        )
+        for end in turn_ends[start:]
+    ]
 
     def second_look(place: int, turn: TurnEnd) -> Chances:
         late = slice(max(place - LATE, 0), place)
@@ -170,14 +179,7 @@ def reconsidered(
     for place, turn in enumerate(turn_ends[first:], first):
         if doubtful(turn):
             stored = tuple(turn.chances)
-            near = read[max(place - start - READ_AGAIN, 0) : place - start + 1]
-            oldest = near[0][0]
-            # Which older turns are known, and so the parents among them, varies with the message.
-            key = (
-                way,
-                agent,
-                *[(*now, above if above and above >= oldest else None) for *now, above in near],
-            )
+            key = (way, agent, *read[max(place - start - READ_AGAIN, 0) : place - start + 1])
             if (chances := reader.second_looks.get(key)) is None:
                 reader.second_looks.put(key, chances := second_look(place, turn))
             # The likeliest parent may be removed, or older than these turns.
@@ -186,8 +188,3 @@ def reconsidered(
         revised.append(turn)
         known_ids.add(turn.id)
     return revised
-
-
-def _read_of(turn: TurnEnd) -> tuple[int, int, int | None]:
-    """Id of a stored turn, a hash of what second looks read of it, and its predecessor."""
-    return turn.id, hash((turn.human, turn.answer, turn.calls, tuple(turn.chances))), turn.previous
