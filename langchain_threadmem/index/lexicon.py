@@ -83,10 +83,14 @@ _HOLDING_IN_PARTITION = Statement.of(
     postgresql=f"SELECT string_agg(key::text, ',') FROM (SELECT key FROM {LEXICON} "
     "WHERE words @@ %s::tsquery AND tree = %s ORDER BY key DESC LIMIT %s) AS newest",
 )
-_COUNT = Statement.of(
-    sqlite=f"SELECT count(*) FROM {LEXICON} WHERE {LEXICON} MATCH ?",
-    postgresql=f"SELECT count(*) FROM {LEXICON} WHERE words @@ %s::tsquery",
+# In a search for one node PostgreSQL reads the table from its end, in vain if there is none.
+_FOUND = f"WITH found AS MATERIALIZED (SELECT key FROM {LEXICON} WHERE words @@ %s::tsquery"
+_IS_ANY = "SELECT count(*) FROM (SELECT key FROM found LIMIT 1) AS first"
+_HOLDS = Statement.of(
+    sqlite=f"SELECT count(*) FROM (SELECT rowid FROM {LEXICON} WHERE {LEXICON} MATCH ? LIMIT 1)",
+    postgresql=f"{_FOUND}) {_IS_ANY}",
 )
+_HOLDS_IN_PARTITION = Statement.of(sqlite="", postgresql=f"{_FOUND} AND tree = %s) {_IS_ANY}")
 
 _SEGMENTS_OF_TREE = Statement(
     select(segment.c.id).where(segment.c.tree == bindparam("tree"), within(segment.c.id, "segments")),
@@ -128,10 +132,7 @@ def remove(conn: Conn, tree_id: int, owner: str, entries: Iterable[NodeWords]) -
 def marked(conn: Conn, tree_id: int) -> bool:
     """Whether the index contains entries of a tree."""
     word = tree_word(tree_id)
-    if conn.partitioned:
-        return bool(conn.all(_HOLDING_IN_PARTITION, f"'{word}'", tree_id, 1)[0][0])
-    # A search for the newest node would read PostgreSQL's table from its end, in vain if there is none.
-    return bool(conn.all(_COUNT, f"'{word}'" if conn.dialect == "postgresql" else f'"{word}"')[0][0])
+    return _holds(conn, f"'{word}'" if conn.dialect == "postgresql" else f'"{word}"', tree_id)
 
 
 def compact(conn: Conn) -> None:
@@ -172,15 +173,25 @@ def holding_any(conn: Conn, words: Sequence[str], scope: LexiconScope, most: int
 def names_among(conn: Conn, words: Iterable[str], scope: LexiconScope) -> set[str]:
     """The words that are names of speakers in a scope."""
     marked = {word: name_word(word[:LONGEST_WORD]) for word in words}
-    if conn.dialect == "postgresql":
-        any_of = " | ".join(f"'{name}'" for name in marked.values())
-    else:
-        any_of = " OR ".join(f'"{name}"' for name in marked.values())
+    if not marked:
+        return set()
     # Most queries contain no name, so all words are searched at once first.
-    if not marked or not len(_newest(conn, any_of, 1, scope.tree)):
+    if conn.dialect == "postgresql":
+        own = {word: f"'{scope.word}' & '{name}'" for word, name in marked.items()}
+        if not _holds(conn, " | ".join(f"({query})" for query in own.values()), scope.tree):
+            return set()
+        return {word for word, query in own.items() if _holds(conn, query, scope.tree)}
+    if not _holds(conn, " OR ".join(f'"{name}"' for name in marked.values())):
         return set()
     lists = holding(conn, list(marked.values()), scope, 1)
     return {word for word, keys in zip(marked, lists, strict=True) if len(keys)}
+
+
+def _holds(conn: Conn, query: str, tree_id: int | None = None) -> bool:
+    """Whether any entry, of a partitioned database in the partition of a tree, meets a query."""
+    if conn.partitioned and tree_id is not None:
+        return bool(conn.all(_HOLDS_IN_PARTITION, query, tree_id)[0][0])
+    return bool(conn.all(_HOLDS, query)[0][0])
 
 
 def _newest(conn: Conn, query: str, most: int, tree_id: int | None = None) -> Keys:

@@ -127,6 +127,19 @@ def test_statements_are_prepared_unless_a_pooler_is_found(server_url: str, poole
     assert not prepared(pooled_url)
 
 
+def test_a_setting_for_the_calls_of_a_client_is_no_setting_of_other_clients(pooled_url: str) -> None:
+    setting = Statement.of(sqlite="", postgresql="SELECT current_setting('jit')")
+    database = open_database(pooled_url)
+    try:
+        assert database.read(lambda conn: conn.all(setting)) == [("off",)]
+        assert database.write(lambda conn: conn.all(setting)) == [("off",)]
+        for _ in range(5):
+            with psycopg.connect(pooled_url, prepare_threshold=None) as connection:
+                assert connection.execute("SHOW jit").fetchall() == [("on",)]
+    finally:
+        database.close()
+
+
 def test_the_url_decides_whether_statements_are_prepared(server_url: str, pooled_url: str) -> None:
     assert not prepared(server_url, prepared_statements="false")
     assert prepared(pooled_url, prepared_statements="true")  # One client always gets the same connection.

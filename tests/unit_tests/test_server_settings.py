@@ -15,6 +15,7 @@ from sqlalchemy.engine import make_url
 
 from langchain_threadmem import MemorySystem
 from langchain_threadmem.errors import PersistenceError, StorageBusyError
+from langchain_threadmem.index import lexicon
 from langchain_threadmem.storage.database import open_database
 from langchain_threadmem.storage.migrations import LOCK
 from langchain_threadmem.storage.statements import Statement
@@ -180,3 +181,39 @@ def test_a_role_that_may_only_read_reads_and_is_told_why_a_write_fails(server_ur
             memory.append("Plums?")
     with MemorySystem(url, owner=owner, embeddings=False, read_only=True) as system:
         assert [hit.node.message.text for hit in system.conversation("c").recall("figs")] == ["Figs?"]
+
+
+def test_the_server_compiles_no_statement(server_url: str, owner: str) -> None:
+    setting = Statement.of(sqlite="", postgresql="SELECT current_setting('jit')")
+    database = open_database(server_url)
+    try:
+        read = [database.read(lambda conn: conn.all(setting))]
+        with ThreadPoolExecutor(4) as pool:  # On several connections.
+            read += pool.map(lambda n: database.write(lambda conn: conn.all(setting)), range(40))
+        assert {tuple(rows) for rows in read} == {(("off",),)}
+    finally:
+        database.close()
+
+
+def test_a_search_for_names_does_not_read_all_words(server_url: str) -> None:
+    rows_read = Statement.of(
+        sqlite="",
+        postgresql="SELECT sum(seq_tup_read + coalesce(idx_tup_fetch, 0)) FROM pg_stat_xact_user_tables "
+        f"WHERE relname = '{lexicon.LEXICON}'",
+    )
+    with new_database(server_url) as url:
+        MemorySystem(url, embeddings=False).close()
+        with psycopg.connect(url, autocommit=True) as connection:
+            numbers = "generate_series(1::bigint, 20000) n"
+            vector = "array_to_tsvector(array['§t1', '§oada', 'figs', 'n' || n])"
+            connection.execute(f"INSERT INTO {lexicon.LEXICON} SELECT n, {vector} FROM {numbers}")
+            connection.execute(f"VACUUM ANALYZE {lexicon.LEXICON}")
+        scope = lexicon.LexiconScope("ada", 1)
+        database = open_database(url)
+        try:
+            names, ((read,),) = database.read(
+                lambda conn: (lexicon.names_among(conn, ["what", "figs"], scope), conn.all(rows_read))
+            )
+        finally:
+            database.close()
+        assert (names, int(read)) == (set(), 0)
