@@ -1,8 +1,8 @@
 """Run all benchmarks and print one table: `python -m benchmarks [--full] [--data ../shared/data]`.
 
 Without options a run takes one to two minutes. `--full` runs longer rounds and adds search in all vectors of
-an owner. If the data is available, it also adds the quality of recall and of thread selection on real
-conversations.
+an owner and PostgreSQL with 600,000 messages. If the data is available, it also adds the quality of recall
+and of thread selection on real conversations.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from benchmarks import (
     append,
     checkpoint,
     forgetting,
+    growth,
     import_time,
     imports,
     irc,
@@ -61,8 +62,8 @@ def main() -> int:
         print(f"{speed.__name__} ...", file=sys.stderr)
         lines += speed.measure(full=options.full)
     if options.full:
-        print("owners ...", file=sys.stderr)
-        lines += owners.measure(full=True)
+        print("owners and growth ...", file=sys.stderr)
+        lines += [*owners.measure(full=True), *growth.measure()]
         for quality in (recall, threads, irc):
             print(f"{quality.__name__} ...", file=sys.stderr)
             lines += quality.measure(options.data)
