@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from langchain_core.messages import BaseMessage
 
-from langchain_threadmem.index.language import Language, split, stop_terms
+from langchain_threadmem.index.language import Language, split, stemmed, stop_terms
 from langchain_threadmem.index.units.unit import MemoryUnit
 from langchain_threadmem.messages.ids import storable
 from langchain_threadmem.messages.roles import TYPES
@@ -112,7 +112,7 @@ def document_of(message: BaseMessage, text: str, created: float, language: Langu
     if "```" in text:
         spoken, code = _FENCE.sub(" ", text), " ".join(_FENCE.findall(text))
     words = split(spoken)
-    spoken_terms, code_terms = language.stemmed(words), language.terms(code) if code else []
+    spoken_terms, code_terms = stemmed(words, language), language.terms(code) if code else []
     terms = " ".join(spoken_terms) + ("\n" + " ".join(code_terms) if code_terms else "")
     stop = stop_terms(language)
     lead = len([term for term in (spoken_terms or code_terms)[:LEAD] if term not in stop])

@@ -84,12 +84,13 @@ class Language:
 
     def terms(self, text: str) -> list[str]:
         """The terms of a text, in order, including stop words."""
-        return self.stemmed(split(text))
+        return stemmed(split(text), self)
 
-    def stemmed(self, words: Iterable[str]) -> list[str]:
-        """The terms of words in lower case."""
-        stems, term = self._stems, self.term
-        return [stems.get(word) or term(word) for word in words]
+
+def stemmed(words: Iterable[str], language: Language) -> list[str]:
+    """The terms of words in lower case."""
+    stems, term = language._stems, language.term
+    return [stems.get(word) or term(word) for word in words]
 
 
 @lru_cache(16)

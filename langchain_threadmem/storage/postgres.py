@@ -385,12 +385,11 @@ class PostgresDatabase(Threaded, forking.Forkable):
                 self._callers += 1
             try:
                 return self._connections.connect()
-            except BaseException as error:
+            except (psycopg.OperationalError, PoolTimeoutError) as error:
+                is_refused = isinstance(error, psycopg.OperationalError)
                 with self._returned:
                     self._callers -= 1
-                    is_refused = isinstance(error, psycopg.OperationalError)
-                    is_alone = self._callers <= 0 and self._ended_count == ended
-                    if not isinstance(error, PoolTimeoutError) and (is_alone or not is_refused):
+                    if is_refused and self._callers <= 0 and self._ended_count == ended:
                         self._ended_count += 1
                         self._returned.notify()
                         raise
@@ -400,6 +399,9 @@ class PostgresDatabase(Threaded, forking.Forkable):
                             f"{self._name}: no connection was free for {POOL_SECONDS:.0f} s, so nothing was "
                             "written; try again, or allow more connections with pool_size"
                         ) from error
+            except BaseException:
+                self._end()
+                raise
         raise self._closed()
 
 

@@ -418,12 +418,12 @@ async def make_systems(
         time_expression=re.compile("last week"),
         asks_when=re.compile("when"),
         asks_amount=re.compile("how many"),
+        asks_back=re.compile("did i"),
         change_expression=re.compile("moved"),
         determiners=frozenset({"my"}),
     )
     assert_type(language.term(word="bread"), str)
     assert_type(language.terms(text="some bread"), list[str])
-    assert_type(language.stemmed(words=["bread"]), list[str])
     local = LocalEmbeddings(directory=path, threads=1, download=False)
     assert_type(LocalEmbeddings.available(), bool)
     local.embed_array(texts=["bread"])
