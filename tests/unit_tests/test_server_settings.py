@@ -18,6 +18,7 @@ from langchain_threadmem.errors import PersistenceError, StorageBusyError
 from langchain_threadmem.index import lexicon
 from langchain_threadmem.storage.database import open_database
 from langchain_threadmem.storage.migrations import LOCK
+from langchain_threadmem.storage.partitioning.partition import partition
 from langchain_threadmem.storage.statements import Statement
 
 pytestmark = pytest.mark.postgres
@@ -142,22 +143,32 @@ def test_a_wait_for_a_lock_that_the_server_ends_is_a_busy_database(
         assert len(memory.history) == 2
 
 
-def test_the_creation_of_tables_waits_for_another_process_longer_than_a_statement_may_take(
-    server_url: str,
+@pytest.mark.parametrize("change", ["creation", "partition"])
+def test_a_change_of_the_tables_waits_for_another_process_longer_than_a_statement_may_take(
+    server_url: str, change: str
 ) -> None:
     waiting = "SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND database = %s::oid"
+
+    def changed(url: str) -> None:
+        if change == "creation":
+            open_database(url).close()
+        else:
+            partition(url, 2)
+
     with new_database(server_url) as url, psycopg.connect(url) as other:
+        if change == "partition":
+            open_database(url).close()
         [number] = other.execute("SELECT oid FROM pg_database WHERE datname = current_database()").fetchall()[
             0
         ]
         other.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK])
         with ThreadPoolExecutor(1) as pool:
-            opened = pool.submit(open_database, with_setting(url, "statement_timeout=100"))
-            while not opened.done() and not other.execute(waiting, [number]).fetchall():
+            waits = pool.submit(changed, with_setting(url, "statement_timeout=500"))
+            while not waits.done() and not other.execute(waiting, [number]).fetchall():
                 time.sleep(0.01)
-            time.sleep(0.2)  # longer than statement_timeout
+            time.sleep(0.8)  # longer than statement_timeout
             other.commit()
-            opened.result(60).close()
+            waits.result(60)
 
 
 def test_a_write_without_the_rights_says_who_gives_them(server_url: str, owner: str) -> None:

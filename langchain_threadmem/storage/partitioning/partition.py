@@ -80,6 +80,7 @@ def partition(url: str | Path, partitions: int) -> list[PartitionedTable]:
             check_sees_all_owners(conn)
             # `tree` is locked first, as by each write, so that no write holds a lock that this one waits for.
             conn.script(
+                "SET LOCAL statement_timeout = 0",
                 f"SELECT pg_advisory_xact_lock({LOCK})",
                 f"LOCK TABLE {schema.tree.name} IN ACCESS EXCLUSIVE MODE",
             )
