@@ -35,6 +35,8 @@ turns the choices do not improve, and a second look is 10 % slower."""
 READ_AGAIN = 16
 """The number of turns right before a turn whose change, for example by a move, needs a new second look. A
 choice knows them for each of the latest turns, whatever older turns it compares."""
+NEAR_NODES = 16
+"""The number of nodes right before a turn among which a predecessor is known to every choice."""
 UNLIKELY = 1e-3
 """The probability of a new root that was not among the likely candidates."""
 NEAR, CLEAR = 0.2, 0.25
@@ -158,13 +160,13 @@ def reconsidered(
     revised = list(turn_ends[:first])
     known_ids = {None, *[end.id for end in revised]}
     start = max(first - READ_AGAIN, 0)
-    # For each turn its id, a hash of what second looks read of it, and its predecessor; which old turns are
-    # known, and so a predecessor among them, varies with the message.
+    # For each turn its id, a hash of what second looks read of it, and its predecessor if that is one of the
+    # last nodes before it: an older predecessor may be unknown to the choice for one message and not another.
     read = [
         (
             end.id,
             hash((end.human, end.answer, end.calls, tuple(end.chances))),
-            end.previous if (end.previous or 0) > end.id - READ_AGAIN else None,
+            end.previous if (end.previous or 0) > end.id - NEAR_NODES else None,
         )
         for end in turn_ends[start:]
     ]

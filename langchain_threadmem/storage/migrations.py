@@ -33,7 +33,7 @@ class Migration(NamedTuple):
 
 
 LOCK = 0x7468_7265_6164  # "thread"
-"""The advisory lock of PostgreSQL that a change of the schema has."""
+"""The advisory lock of PostgreSQL that a change of the schema takes."""
 CLEAN = 1
 """The `user_version` of an SQLite file of which every deleted row was overwritten (`storage.free_space`)."""
 

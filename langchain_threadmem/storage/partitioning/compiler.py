@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from typing import Any, cast
 
-from sqlalchemy import Alias, BinaryExpression, BindParameter, Case, ColumnElement, Table
+from sqlalchemy import Alias, BinaryExpression, BindParameter, Case, ColumnElement, Insert, Table
 from sqlalchemy.dialects.postgresql.psycopg import PGCompiler_psycopg
 from sqlalchemy.dialects.postgresql.psycopg import dialect as psycopg
 from sqlalchemy.sql import operators
@@ -26,6 +26,7 @@ from langchain_threadmem.storage.schema import POSITION_BITS, graft, segment
 
 _VALUES = re.compile(r"(INSERT INTO \w+ )\(([^)]*)\) VALUES \((.*?)\)( ON CONFLICT .*)?")
 _ROWS = re.compile(r"(INSERT INTO \w+ )\(([^)]*)\) (SELECT .*?)( ON CONFLICT .*)?")
+_CONFLICT = re.compile(r"( ON CONFLICT \([^)]*)\)")
 _KEYS = frozenset(
     {
         *((name, "key") for name in KEYED_BY_NODE),
@@ -64,7 +65,7 @@ def with_tree(insertion: str) -> str:
 class PartitionedCompiler(PGCompiler_psycopg):
     """Compiles statements for a partitioned database."""
 
-    def visit_binary(self, binary: BinaryExpression[Any], *given: Any, **options: Any) -> str:
+    def visit_binary(self, binary: BinaryExpression[Any], *given: object, **options: object) -> str:
         """A comparison, of trees too if it compares keys."""
         sql: str = super().visit_binary(binary, *given, **options)  # type: ignore[no-untyped-call]
         if binary.operator is operators.eq:
@@ -73,15 +74,13 @@ class PartitionedCompiler(PGCompiler_psycopg):
             return self._with_trees(sql, binary.left, binary.right.clauses[0])
         return sql
 
-    def visit_insert(self, insert_stmt: Any, *given: Any, **options: Any) -> str:
-        """An INSERT, with the tree of each row."""
+    def visit_insert(self, insert_stmt: Insert, *given: object, **options: object) -> str:
+        """An INSERT with the tree of each row, and in its unique key."""
         sql: str = super().visit_insert(insert_stmt, *given, **options)  # type: ignore[no-untyped-call]
-        return with_tree(" ".join(sql.split())) if insert_stmt.table.name in WITHOUT_TREE else sql
-
-    def _on_conflict_target(self, clause: Any, **options: Any) -> str:
-        sql: str = super()._on_conflict_target(clause, **options)  # type: ignore[no-untyped-call]
-        table: Table = self.stack[-1]["selectable"].table  # type: ignore[attr-defined]
-        return f"{sql[:-1]}, {TREE})" if sql and table.name in KEYED_BY_NODE else sql
+        name = cast("Table", insert_stmt.table).name
+        if name in KEYED_BY_NODE:
+            sql = _CONFLICT.sub(rf"\1, {TREE})", sql)
+        return with_tree(" ".join(sql.split())) if name in WITHOUT_TREE else sql
 
     def among(self, key: ColumnElement[int], rows: str) -> str | None:
         """The condition that a key is one of the keys that a query returns; `None` if it is no such key."""
