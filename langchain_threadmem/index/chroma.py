@@ -83,13 +83,13 @@ class ChromaIndex:
 
     @contextmanager
     def _typed_errors(self) -> Iterator[None]:
-        """Raise the errors of a connection to a server, and of damaged files, as a `PersistenceError`.
+        """Raise the errors of a connection, of a server and of damaged files as a `PersistenceError`.
 
         Raises:
-            PersistenceError: The server does not answer, or Chroma cannot read its files.
+            PersistenceError: The server does not answer or refuses, or Chroma cannot read its files.
         """
         import httpx
-        from chromadb.errors import InternalError
+        from chromadb.errors import ChromaError
 
         try:
             yield
@@ -98,9 +98,14 @@ class ChromaIndex:
             raise PersistenceError(
                 f"the Chroma server {host!r} does not answer ({error}); check that it is running"
             ) from error
-        except InternalError as error:  # A server that was killed may have lost a part of its files.
+        except Exception as error:
+            # A server that was killed may have lost a part of its files. For the answer of another server,
+            # such as a proxy, chromadb 1.5.9 raises `Exception` itself.
+            if not isinstance(error, ChromaError) and type(error) is not Exception:
+                raise
             raise PersistenceError(
-                f"Chroma cannot use its index ({error}); reindex() fills it again from the database"
+                f"Chroma cannot use its index ({str(error)[:200]}); if its server works, reindex() fills it "
+                "again from the database"
             ) from error
 
     def add(self, keys: Sequence[int], matrix: NDArray[np.float32]) -> None:

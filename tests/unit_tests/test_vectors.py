@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import shutil
 import subprocess
 import sys
@@ -17,7 +18,7 @@ import chromadb
 import numpy as np
 import pytest
 from chromadb.config import Settings
-from chromadb.errors import InternalError
+from chromadb.errors import ChromaError, InternalError, RateLimitError
 from conftest import WordEmbeddings
 from numpy.typing import NDArray
 
@@ -159,10 +160,19 @@ def test_a_second_process_is_served_from_sql_and_told_once(tmp_path: Path) -> No
 
 
 @pytest.mark.usefixtures("chroma")
+@pytest.mark.parametrize(
+    "error",
+    [
+        InternalError("Nothing found on disk"),
+        ChromaError("Missing field: [Missing metadata segment]"),
+        RateLimitError("Rate limit exceeded"),
+        Exception("502 Bad Gateway"),  # Raised for the answers of other servers.
+    ],
+)
 def test_a_damaged_index_raises_a_typed_error_and_is_filled_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As after `kill -9` of `chroma run` (chromadb 1.5.9)."""
+    """As after `kill -9` of `chroma run`, or behind a proxy (chromadb 1.5.9)."""
     with MemorySystem(tmp_path / "memory.db", embeddings=WordEmbeddings()) as system:
         fill(system)
         assert "stars" in stars(system)
@@ -174,16 +184,16 @@ def test_a_damaged_index_raises_a_typed_error_and_is_filled_again(
 
             def call(collection: Any, *arguments: Any, **options: Any) -> Any:
                 if collection.id == name:
-                    raise InternalError("Nothing found on disk")
+                    raise error
                 return real(collection, *arguments, **options)
 
             return call
 
-        for verb in ("get", "query"):
+        for verb in ("count", "get", "query"):
             monkeypatch.setattr(type(index._collection), verb, damaged(verb))
-        with pytest.raises(PersistenceError, match=r"Nothing found on disk\); reindex\(\) fills it again"):
+        with pytest.raises(PersistenceError, match=rf"{re.escape(str(error))}\).* reindex\(\) fills it"):
             stars(system)
-        assert "Nothing found on disk" in str(system.verify())
+        assert str(error) in str(system.verify())
         assert system.reindex() == 4
         assert "stars" in stars(system)
         assert system.verify().ok
