@@ -11,11 +11,14 @@ raised no false alarm and every error was one of `langchain_threadmem.errors`.
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import random
 import sys
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from itertools import chain, repeat
 
 from torture.chroma import server
 from torture.crowds import clock, contention, forks
@@ -42,30 +45,39 @@ LOOPS: dict[str, tuple[Loop, float]] = {
 """The loops, with their shares of the time."""
 
 
-def run(urls: Sequence[str], loops: Sequence[str], seed: int, seconds: float) -> list[Tally]:
-    """Run loops on databases for about so many seconds, and count."""
-    unit = seconds / len(urls) / sum(LOOPS[name][1] for name in loops)
+def run(url: str, loops: Sequence[str], seed: int, seconds: float) -> list[Tally]:
+    """Run loops on a database for about so many seconds, and count."""
+    warnings.filterwarnings("ignore", category=DeprecationWarning)
+    unit = seconds / sum(LOOPS[name][1] for name in loops)
     tallies = []
-    for url in urls:
-        with place_of(url) as place:
-            warm_up(place)
-            for name in loops:
-                loop, share = LOOPS[name]
-                if loop is flips and place.name != "sqlite":
-                    continue  # PostgreSQL has checksums of its own.
-                tally = Tally(name, place.name)
-                tallies.append(tally)
-                print(f"{name} on {place.name} ...", file=sys.stderr)
-                begin = time.monotonic()
-                loop(place, tally, unit * share, random.Random(f"{seed} {name}"))
-                tally.seconds = time.monotonic() - begin
+    with place_of(url) as place:
+        warm_up(place)
+        for name in loops:
+            loop, share = LOOPS[name]
+            if loop is flips and place.name != "sqlite":
+                continue  # PostgreSQL has checksums of its own.
+            tally = Tally(name, place.name)
+            tallies.append(tally)
+            print(f"{name} on {place.name} ...", file=sys.stderr)
+            begin = time.monotonic()
+            loop(place, tally, unit * share, random.Random(f"{seed} {name}"))
+            tally.seconds = time.monotonic() - begin
     return tallies
+
+
+def run_all(urls: Sequence[str], loops: Sequence[str], seed: int, seconds: float) -> list[Tally]:
+    """Run loops on databases, each in a process of its own, all at the same time."""
+    with ProcessPoolExecutor(len(urls), multiprocessing.get_context("fork")) as processes:
+        parts = processes.map(run, urls, repeat(loops), repeat(seed), repeat(seconds))
+        return list(chain.from_iterable(parts))
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m torture", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--seed", type=int, default=0, help="of all choices but the moments of the kills")
-    parser.add_argument("--minutes", type=float, default=10.0, help="the time of all loops together")
+    parser.add_argument(
+        "--minutes", type=float, default=10.0, help="the time of all loops; databases run side by side"
+    )
     parser.add_argument(
         "--url",
         action="append",
@@ -73,9 +85,8 @@ def main() -> int:
     )
     parser.add_argument("--loop", action="append", choices=list(LOOPS), help="may be repeated; default: all")
     options = parser.parse_args()
-    warnings.filterwarnings("ignore", category=DeprecationWarning)
     urls = options.url or ["sqlite", "postgresql"]
-    tallies = run(urls, options.loop or list(LOOPS), options.seed, 60 * options.minutes)
+    tallies = run_all(urls, options.loop or list(LOOPS), options.seed, 60 * options.minutes)
     print(table(tallies))
     return 0 if all(tally.ok for tally in tallies) else 1
 
