@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
-from itertools import islice
 from typing import NamedTuple
 
 from langchain_threadmem.engine.flow import Flow, Sql
@@ -84,8 +83,10 @@ def recollections(runtime: Runtime, pairs: Pairs, depth: int) -> Flow[list[Recol
     if not depth:
         return [_scored(found.recollection, hit.score) for hit, found in pairs]
     rows_of = yield from threads_of(pairs, depth)
-    decoded = iter(nodes_of([row for rows in rows_of.values() for row in rows], runtime.parts.read))
-    thread_of = {key: tuple(islice(decoded, len(rows))) for key, rows in rows_of.items()}
+    node_of = {found.row.key: found.recollection.node for _, found in pairs if found.row is not None}
+    ancestors = {row.key: row for rows in rows_of.values() for row in rows if row.key not in node_of}
+    node_of |= zip(ancestors, nodes_of(list(ancestors.values()), runtime.parts.read), strict=True)
+    thread_of = {key: tuple(node_of[row.key] for row in rows) for key, rows in rows_of.items()}
     return [
         replace(
             found.recollection,
