@@ -114,6 +114,32 @@ def test_a_partitioned_memory_is_the_same_memory(database: str, tmp_path: Path) 
         assert copy.conversation("late").history == system.conversation("late").history
 
 
+def test_tables_that_an_administrator_partitions_keep_their_owner_and_rights(database: str) -> None:
+    with opened(database) as system:
+        fill(system)
+    with psycopg.connect(database) as connection:
+        tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
+        for (table,) in tables:
+            connection.execute(f"ALTER TABLE {table} OWNER TO {ROLE}")
+        connection.execute("GRANT SELECT ON threadmem_node TO pg_monitor WITH GRANT OPTION")
+        connection.execute("GRANT SELECT ON threadmem_node TO PUBLIC")
+    partition(database, PARTITIONS)
+    with psycopg.connect(database) as connection:
+        rights = "has_table_privilege(%s, 'threadmem_node', %s)"
+        for role, right, given in (
+            ("pg_monitor", "SELECT WITH GRANT OPTION", True),
+            ("pg_monitor", "INSERT", False),
+            ("pg_read_all_settings", "SELECT", True),
+            ("pg_read_all_settings", "SELECT WITH GRANT OPTION", False),
+        ):
+            assert connection.execute(f"SELECT {rights}", (role, right)).fetchall() == [(given,)]
+    app = make_url(database).set(username=ROLE).render_as_string(hide_password=False)
+    with opened(app) as system:
+        system.conversation(TALKS[0]).append("More figs?", "Plenty.")
+        assert system.conversation(TALKS[0]).recall("figs")
+        assert system.erase(conversation=TALKS[0]).ok
+
+
 def test_only_a_database_of_postgresql_without_partitions_is_partitioned(
     database: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -33,6 +33,16 @@ _INDEXES = Statement.of(
     sqlite="",
     postgresql="SELECT i.indexrelid::regclass::text FROM pg_index i WHERE i.indrelid = to_regclass(%s)",
 )
+_RIGHTS = Statement.of(
+    sqlite="",
+    postgresql="SELECT format('GRANT %%s ON %%s TO %%s%%s', privilege_type, CAST(%s AS text), "
+    "CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END, "
+    "CASE WHEN is_grantable THEN ' WITH GRANT OPTION' ELSE '' END) FROM pg_class, aclexplode(relacl) "
+    "WHERE pg_class.oid = to_regclass(%s) AND grantee <> relowner AND NOT relrowsecurity",
+)
+_OWNER = Statement.of(
+    sqlite="", postgresql="SELECT relowner::regrole::text FROM pg_class WHERE oid = to_regclass(%s)"
+)
 
 
 class PartitionedTable(NamedTuple):
@@ -47,8 +57,8 @@ def partition(url: str | Path, partitions: int) -> list[PartitionedTable]:
 
     All rows are copied in one transaction, which locks the tables: reads and writes of other processes wait.
     The database needs space for a second copy meanwhile. If the call fails, nothing has changed. Processes
-    that have the database open go on. Views, policies and rights of row-level security are dropped; run
-    `threadmem secure` again.
+    that have the database open go on. Tables keep their owners and the rights that were granted. Views,
+    policies and rights of row-level security are dropped; run `threadmem secure` again.
 
     Args:
         url: The database, with the role that owns the tables. An older schema is migrated first.
@@ -108,11 +118,16 @@ def _copy(conn: Conn, table: Table, partitions: int) -> int:
     for (index,) in conn.all(_INDEXES, old):
         conn.script(f"DROP INDEX {index}")
     conn.run(Statement(CreateTable(table)))
+    ((owner,),) = conn.all(_OWNER, old)
     for number in range(partitions):
         conn.script(
             f"CREATE TABLE {name}_{number} PARTITION OF {name} "
-            f"FOR VALUES WITH (MODULUS {partitions}, REMAINDER {number})"
+            f"FOR VALUES WITH (MODULUS {partitions}, REMAINDER {number})",
+            f"ALTER TABLE {name}_{number} OWNER TO {owner}",
         )
+    conn.script(f"ALTER TABLE {name} OWNER TO {owner}")
+    for (grant,) in conn.all(_RIGHTS, name, old):
+        conn.script(grant)
     stored = [column.name for column in table.c if name not in WITHOUT_TREE or column.name != TREE]
     columns = ", ".join(stored)
     if name in WITHOUT_TREE:
