@@ -15,6 +15,7 @@ import multiprocessing
 import random
 import sys
 import time
+import traceback
 import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -58,10 +59,13 @@ def run(url: str, loops: Sequence[str], seed: int, seconds: float) -> list[Tally
                 continue  # PostgreSQL has checksums of its own.
             tally = Tally(name, place.name)
             tallies.append(tally)
-            print(f"{name} on {place.name} ...", file=sys.stderr)
             begin = time.monotonic()
-            loop(place, tally, unit * share, random.Random(f"{seed} {name}"))
+            try:
+                loop(place, tally, unit * share, random.Random(f"{seed} {name}"))
+            except Exception:  # The other loops go on.
+                tally.add("raw errors", 1, traceback.format_exc())
             tally.seconds = time.monotonic() - begin
+            print(table([tally]), file=sys.stderr)
     return tallies
 
 

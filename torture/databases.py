@@ -35,6 +35,15 @@ class Place:
         return False
 
 
+def remove_files(database: Path, *kept: Path) -> None:
+    """Remove the files and folders of an SQLite database."""
+    for path in database.parent.glob(f"{database.name}*"):
+        if path.is_dir():  # of Chroma, if damage has made the memory seem large
+            shutil.rmtree(path)
+        elif path not in kept:
+            path.unlink()
+
+
 class Files(Place):
     """SQLite files in a folder."""
 
@@ -47,9 +56,7 @@ class Files(Place):
         return f"sqlite:///{self._folder / uuid4().hex}.db"
 
     def drop(self, url: str) -> None:
-        path = Path(url.removeprefix("sqlite:///"))
-        for file in path.parent.glob(f"{path.name}*"):
-            file.unlink()
+        remove_files(Path(url.removeprefix("sqlite:///")))
 
 
 class Server(Place):

@@ -27,7 +27,7 @@ from langchain_threadmem.errors import ThreadMemError
 from langchain_threadmem.storage.schema import metadata, migration
 from langchain_threadmem.storage.statements import Conn, Statement
 from torture.children import LONGEST, Child, Report
-from torture.databases import Place
+from torture.databases import Place, remove_files
 from torture.tally import Tally, rounds
 
 FILES_OF_A_CHILD = 25
@@ -115,9 +115,7 @@ def flips(place: Place, tally: Tally, seconds: float, random_: random.Random) ->
             for bit in bits:
                 turned = bytearray(data)
                 turned[bit // 8] ^= 1 << bit % 8
-                for file in path.parent.glob(f"{path.name}*"):
-                    if file != expected:
-                        file.unlink()
+                remove_files(path, expected)
                 path.write_bytes(turned)
                 read_turned(path, known, bit, report)
 
