@@ -51,6 +51,7 @@ import asyncio
 import struct
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from functools import wraps
+from operator import methodcaller
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, Protocol, TypeVar
 
 from langchain_threadmem.common.type_variables import P, T
@@ -181,7 +182,7 @@ def run(flow: Steps[T], runtime: Runtime) -> T:
     try:
         if isinstance(flow, Step):
             return flow.run(runtime)
-        return _driven(flow, lambda step: step.run(runtime))
+        return _driven(flow, methodcaller("run", runtime))
     except _OF_DAMAGE as error:
         _raise_damage(error, None if isinstance(error, ThreadMemError) else runtime.database.damage())
         raise

@@ -110,16 +110,14 @@ def is_configured() -> bool:
         sys.modules.get("opentelemetry.trace"),
         sys.modules.get("opentelemetry.metrics._internal"),
     )
-    return (trace is not None and _is_set(trace, "_TRACER_PROVIDER", "get_tracer_provider")) or (
-        metrics is not None and _is_set(metrics, "_METER_PROVIDER", "get_meter_provider")
-    )
-
-
-def _is_set(module: ModuleType, attribute: str, getter: str) -> bool:
-    """Whether the current provider of a module is not one of the API package, which do nothing."""
     # Without a provider the public function reads the environment, in 3 of the 25 µs of an append.
-    if getattr(module, attribute, ...) is None:
-        return False
+    return (
+        getattr(trace, "_TRACER_PROVIDER", trace) is not None and _is_set(trace, "get_tracer_provider")
+    ) or (getattr(metrics, "_METER_PROVIDER", metrics) is not None and _is_set(metrics, "get_meter_provider"))
+
+
+def _is_set(module: ModuleType | None, getter: str) -> bool:
+    """Whether the current provider of a module is not one of the API package, which do nothing."""
     current = getattr(module, getter, None)
     if current is None:
         return False  # Another thread is importing the module.

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Coroutine, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Generic
@@ -73,22 +72,19 @@ class OwnedDatabase:
         """Clear the bytes of deleted data; the reason why bytes may remain, or an empty text."""
         return self._database.scrub(rewrite=rewrite)
 
-    @contextmanager
-    def _owning(self, conn: Conn) -> Iterator[None]:
+    def own(self, conn: Conn) -> None:
         """Make a transaction that of the owner, by its key and, for row-level security, its name."""
         if conn.restricted:
             set_owner(conn, self._owner)
         seal = self.seal
-        if seal is not None and not self._admitted:
+        if seal is None:
+            conn.plain = self._plain
+            return
+        if not self._admitted:
             encryption_keys.admit(conn, seal)
             self._admitted = True
-        if seal is not None:
-            encryption_keys.check_finished(seal)
-        conn.seal, conn.plain = seal, self._plain if seal is None else None
-        try:
-            yield
-        finally:
-            conn.seal = conn.plain = None
+        encryption_keys.check_finished(seal)
+        conn.seal = seal
 
 
 class _Owned(Generic[T]):
@@ -101,14 +97,20 @@ class _Owned(Generic[T]):
         self._transaction = transaction
 
     def __call__(self, conn: Conn) -> T:
-        with self._database._owning(conn):
+        self._database.own(conn)
+        try:
             return self._transaction(conn)
+        finally:
+            conn.seal = conn.plain = None
 
     @staticmethod
     def together(conn: Conn, writes: Sequence[_Owned[Any]]) -> list[Any]:
         """Run the writes of each owner as the writes that they contain (`group_commit.run_all`)."""
         results: list[Any] = []
         for database, own in groupby(writes, lambda write: write._database):
-            with database._owning(conn):
+            database.own(conn)
+            try:
                 results += run_all(conn, [write._transaction for write in own])
+            finally:
+                conn.seal = conn.plain = None
         return results
