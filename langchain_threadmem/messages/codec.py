@@ -144,26 +144,43 @@ def encode(message: BaseMessage, other: WriteOpaque | None = None) -> str:
         >>> encode(HumanMessage("Hello", id="h1"))
         '{"type":"human","data":{"content":"Hello"}}'
     """
+    return encode_each((message,), other)[0]
+
+
+def encode_each(messages: Iterable[BaseMessage], other: WriteOpaque | None = None) -> list[str]:
+    """`encode` several messages."""
+    bodies = []
+    for message in messages:
+        form = _PLAIN_FORMS.get(type(message))
+        if (
+            form is not None
+            and len(values := message.__dict__) == form.fields
+            and not message.__pydantic_extra__
+        ):
+            content, others = values["content"], form.rest(values)
+            # Defaults are falsy, but a field that was set may have another falsy value: 0 for False.
+            if (
+                type(content) is str
+                and not any(others)
+                and (message.__pydantic_fields_set__ <= _CONTENT_ONLY or [*map(type, others)] == form.types)
+            ):
+                text = f"{form.opening}{compact(content)}}}}}"
+                if text.isascii() or is_unicode(text):
+                    bodies.append(text)
+                    continue
+        bodies.append(_encode_fields(message, other))
+    return bodies
+
+
+def _encode_fields(message: BaseMessage, other: WriteOpaque | None) -> str:
+    """`encode` a message with more fields than a text."""
     cls = type(message)
-    form = _PLAIN_FORMS.get(cls)
-    if form is None:
+    if cls not in _FIELDS:
         raise UnsupportedMessageError(
             f"cannot store a message of class {cls.__name__!r}; "
             f"use one of {', '.join(sorted(supported.__name__ for supported in _FIELDS))}"
         )
-    values = message.__dict__
-    if len(values) == form.fields and not message.__pydantic_extra__:
-        content, others = values["content"], form.rest(values)
-        # Defaults are falsy, but a field that was set may have a falsy value of another type: 0 for False.
-        if (
-            type(content) is str
-            and not any(others)
-            and (message.__pydantic_fields_set__ <= _CONTENT_ONLY or [*map(type, others)] == form.types)
-        ):
-            text = f"{form.opening}{compact(content)}}}}}"
-            if text.isascii() or is_unicode(text):
-                return text
-    defaults = _FIELDS[cls].defaults
+    values, defaults = message.__dict__, _FIELDS[cls].defaults
     data = {
         name: value
         for name, value in values.items()
@@ -194,6 +211,10 @@ def encode(message: BaseMessage, other: WriteOpaque | None = None) -> str:
         raise UnsupportedMessageError(f"cannot store a {kind} message as JSON: {error}") from error
 
 
+USAGE = '"usage_metadata":'
+"""Part of each body with a usage."""
+
+
 def without_usage(body: str) -> str:
     """A body without its usage, to compare answers: a cache of answers changes the usage.
 
@@ -203,7 +224,7 @@ def without_usage(body: str) -> str:
         >>> without_usage(encode(cached)) == encode(answer)
         True
     """
-    if '"usage_metadata":' not in body:
+    if USAGE not in body:
         return body
     value = _without_usage(body)
     return body if value is None else compact(value)
@@ -416,12 +437,8 @@ def clone(message: BaseMessage, **changes: Any) -> BaseMessage:
         'h1'
     """
     extra = message.__pydantic_extra__
-    return _constructed(
-        type(message),
-        {**message.__dict__, **changes},
-        message.__pydantic_fields_set__ | changes.keys(),
-        dict(extra) if extra else {},
-    )
+    values, fields_set = {**message.__dict__, **changes}, message.__pydantic_fields_set__ | changes.keys()
+    return _constructed([(type(message), values, fields_set, dict(extra) if extra else {})])[0]
 
 
 def give_id(message: BaseMessage, id: str) -> None:
@@ -431,25 +448,27 @@ def give_id(message: BaseMessage, id: str) -> None:
 
 
 def _constructed(
-    cls: type[BaseMessage], values: dict[str, Any], fields_set: set[str], extra: dict[str, Any]
-) -> BaseMessage:
-    """A message of valid values, as of `model_construct`.
+    parts: Iterable[tuple[type[BaseMessage], dict[str, Any], set[str], dict[str, Any]]],
+) -> list[BaseMessage]:
+    """Messages of classes, valid values, names of set fields and extra values, as of `model_construct`.
 
     `model_construct` copies its arguments field by field: 1,000 messages would take 6.5 ms instead of 3 ms.
     """
-    message = cls.__new__(cls)
-    assign = object.__setattr__
-    assign(message, "__dict__", values)
-    assign(message, "__pydantic_fields_set__", fields_set)
-    assign(message, "__pydantic_extra__", extra)
-    assign(message, "__pydantic_private__", None)
-    return message
+    messages, assign = [], object.__setattr__
+    for cls, values, fields_set, extra in parts:
+        message = cls.__new__(cls)
+        assign(message, "__dict__", values)
+        assign(message, "__pydantic_fields_set__", fields_set)
+        assign(message, "__pydantic_extra__", extra)
+        assign(message, "__pydantic_private__", None)
+        messages.append(message)
+    return messages
 
 
 def _build(
     bodies: Iterable[dict[str, Any]], ids: Iterable[str | None], other: ReadOpaque | None
 ) -> list[BaseMessage]:
-    messages = []
+    parts = []
     for body, message_id in zip(bodies, ids, strict=True):
         cls, defaults, dicts, lists = _FIELDS_BY_TYPE[body["type"]]
         data = body["data"]
@@ -468,5 +487,5 @@ def _build(
             extra = {name: values.pop(name) for name in data if name not in defaults}
         fields_set = set(data)
         fields_set.add("id")
-        messages.append(_constructed(cls, values, fields_set, extra))
-    return messages
+        parts.append((cls, values, fields_set, extra))
+    return _constructed(parts)

@@ -76,7 +76,9 @@ def without_blocks(value: Any) -> Any:
         kept = [
             item
             for item in value
-            if not (isinstance(item, BaseMessage) and item.additional_kwargs and is_block(item))
+            if not (
+                getattr(item, "additional_kwargs", None) and isinstance(item, BaseMessage) and is_block(item)
+            )
         ]
         return value if len(kept) == len(value) else kept
     if type(value) is dict and any(type(inner) is list for inner in value.values()):
