@@ -7,7 +7,7 @@ of the full contents of a chunk of 32 messages.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ from langchain_core.messages import BaseMessage
 from langchain_threadmem.common.cache import cache_of_texts
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.messages import typed_json
-from langchain_threadmem.messages.codec import MESSAGE_CLASSES, encode
+from langchain_threadmem.messages.codec import MESSAGE_CLASSES, encode_each
 from langchain_threadmem.messages.ids import LONGEST_ID, name_of
 from langchain_threadmem.messages.typed_json import WriteOpaque
 
@@ -98,7 +98,7 @@ def _id(message_id: str) -> str:
 
 
 def encode_messages(
-    messages: Iterable[BaseMessage], other: WriteOpaque | None = None
+    messages: Sequence[BaseMessage], other: WriteOpaque | None = None
 ) -> list[EncodedMessage] | None:
     """Encode messages; `None` if the codec cannot store one of them exactly."""
     try:
@@ -107,10 +107,10 @@ def encode_messages(
                 _id(message.id)
                 if type(message.id) is str
                 else name_of("a message id", message.id, most=LONGEST_ID),
-                encode(message, other),
+                body,
                 message.type,
             )
-            for message in messages
+            for message, body in zip(messages, encode_each(messages, other), strict=True)
         ]
     except InputError:
         return None

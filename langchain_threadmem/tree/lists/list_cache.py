@@ -78,6 +78,8 @@ class PreparedList:
         rest: The messages to place: all messages after the shared beginning, or, if the lists also share an
             end, the messages up to and including the first message of the end.
         ending: The locations of the messages of the shared end.
+        beginning: The locations of the messages of the shared beginning.
+        after: Key of the last message of the shared beginning that is not an aside.
     """
 
     messages: Sequence[BaseMessage]
@@ -86,6 +88,8 @@ class PreparedList:
     matched: int
     rest: Sequence[EncodedMessage]
     ending: Sequence[Location] = ()
+    beginning: Sequence[Location] = ()
+    after: int | None = None
 
     @classmethod
     def of(
@@ -103,26 +107,51 @@ class PreparedList:
         messages, chunks = list(value), fingerprints(value, other)
         if (replaced := cls._of_replaced(messages, chunks, cached, other)) is not None:
             return replaced
-        counts = [(_common_length(candidate.chunks, chunks), candidate) for candidate in cached]
-        shared_chunks = max((count for count, _ in counts), default=0)
-        rest = encode_messages(messages[shared_chunks * CHUNK :], other)
+        known = 0  # the number of chunks with which a cached list begins
+        for candidate in cached:
+            count = len(candidate.chunks)
+            if candidate.chunks != chunks[:count]:
+                count = _common_length(candidate.chunks, chunks)
+            known = max(known, count)
+        rest = encode_messages(messages[known * CHUNK :], other)
         if rest is None:
             return None
-        matches = [
-            (
-                shared_chunks * CHUNK
-                + (_common_length(candidate.tail, rest) if len(candidate.chunks) == shared_chunks else 0),
-                candidate,
-            )
-            for count, candidate in counts
-            if count == shared_chunks
-        ]
-        matched, base = max(matches, key=lambda match: match[0], default=(0, None))
-        if base is not None and base.shared is not None and matched > base.shared:
+        base, in_rest = None, 0
+        for candidate in cached:
+            if candidate.chunks[:known] != chunks[:known]:
+                continue
+            same = 0
+            if len(candidate.chunks) == known:
+                for old, new in zip(candidate.tail, rest, strict=False):
+                    if old != new:
+                        break
+                    same += 1
+            if base is None or same > in_rest:
+                base, in_rest = candidate, same
+        matched = known * CHUNK + in_rest
+        if base is None or not matched:
+            return cls(messages, chunks, None, 0, rest)
+        if base.shared is not None and matched > base.shared:
             return cls.of(messages, other=other)
-        return cls(
-            messages, chunks, base if matched else None, matched, rest[matched - shared_chunks * CHUNK :]
-        )
+        return cls._on(base, messages, chunks, matched, rest[in_rest:])
+
+    @classmethod
+    def _on(
+        cls,
+        base: CachedList,
+        messages: Sequence[BaseMessage],
+        chunks: Sequence[bytes],
+        matched: int,
+        rest: Sequence[EncodedMessage],
+        ending: Sequence[Location] = (),
+    ) -> PreparedList:
+        """A list with the same beginning as a cached list."""
+        beginning, after = base.locations[:matched], None
+        for location in reversed(beginning):
+            if not location.aside:
+                after = location.key
+                break
+        return cls(messages, chunks, base, matched, rest, ending, beginning, after)
 
     @classmethod
     def _of_replaced(
@@ -150,7 +179,7 @@ class PreparedList:
                 end < len(messages)
                 and (rest := encode_messages(messages[front * CHUNK : end + 1], other)) is not None
             ):
-                return cls(messages, chunks, candidate, front * CHUNK, rest, candidate.locations[end:])
+                return cls._on(candidate, messages, chunks, front * CHUNK, rest, candidate.locations[end:])
         return None
 
     @classmethod
@@ -165,16 +194,6 @@ class PreparedList:
         return prepared
 
     @property
-    def beginning(self) -> Sequence[Location]:
-        """The locations of the messages of the shared beginning."""
-        return self.base.locations[: self.matched] if self.base else ()
-
-    @property
-    def after(self) -> int | None:
-        """Key of the last message of the shared beginning that is not an aside."""
-        return next((location.key for location in reversed(self.beginning) if not location.aside), None)
-
-    @property
     def is_cached(self) -> bool:
         """Whether a cached list contains all messages of the list."""
         return self.base is not None and not self.rest
@@ -187,7 +206,7 @@ class PreparedList:
     def cached(self, tree: int, head: Head, stored: StoredList) -> CachedList:
         """The list to cache after `rest` was placed."""
         locations = stored.locations
-        before = list(self.base.locations[: self.matched]) if self.base else []
+        before = self.beginning
         start = len(self.chunks) * CHUNK
         tail: Sequence[EncodedMessage]
         if self.ending and self.base is not None:
@@ -199,7 +218,7 @@ class PreparedList:
             chunked = len(self.base.chunks) * CHUNK
             tail = [*self.base.tail[start - chunked : self.matched - chunked], *self.rest]
         all_locations = [*before, *locations]
-        if self.base is not None and len(before) == len(self.base.locations):
+        if self.base is not None and self.matched == len(self.base.locations):
             ends = spans(locations, self.base.spans)
         else:
             ends = spans(all_locations)
@@ -257,14 +276,10 @@ class ListCache(Component):
             others = [
                 cached
                 for cached in self.lists(conversation, scope)
-                if cached[:3] == version and not _extends(stored, cached)
+                # The list does not begin with all messages of the other.
+                if cached[:3] == version and stored.locations[: len(cached.locations)] != cached.locations
             ]
             self._lists.put((conversation, scope), (stored, *others[: LISTS_PER_TREE - 1]))
-
-
-def _extends(cached: CachedList, other: CachedList) -> bool:
-    """Whether a list begins with all messages of another list."""
-    return cached.locations[: len(other.locations)] == other.locations
 
 
 def _common_length(first: Sequence[Any], second: Sequence[Any]) -> int:

@@ -41,7 +41,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from itertools import pairwise
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -246,11 +245,13 @@ class _Walk:
         """Add a new live node."""
         self.steps.append(new)
         node = self.home = Planned(item.index)
-        versions = {place.key for place in item.stored}
+        versions = {place.key for place in item.stored} if item.stored else frozenset[int]()
         if new.beside and not isinstance(new.parent, Planned):
             beside = set() if new.parent is None else {new.parent}
         elif new.beside:
             beside = set(self.beside)
+        elif not item.stored:
+            beside = set()
         else:
             beside = {
                 place.key
@@ -285,9 +286,9 @@ class _PlacedElement:
 
     index: int
     element: Element
-    stored: Sequence[StoredPlace]
-    same: Sequence[StoredPlace]
-    old: StoredPlace | None
+    stored: Sequence[StoredPlace] = ()
+    same: Sequence[StoredPlace] = ()
+    old: StoredPlace | None = None
 
 
 def plan(
@@ -336,11 +337,15 @@ def plan(
         stored = places.get(element.message_id, ())
         if len(stored) == 1 and walk.is_next(element, stored[0]):
             continue
-        same = [place for place in stored if place.content == element.content]
-        old = best(place for place in stored if place.state != State.ASIDE)
-        item = _PlacedElement(index, element, stored, same, old)
-        applied = any(clause(walk, item) for clause in _CLAUSES)
-        assert applied, "the last clause always applies"
+        clauses: Sequence[Callable[[_Walk, _PlacedElement], bool]] = _CLAUSES_OF_NEW_IDS
+        item = _PlacedElement(index, element)
+        if stored or element.message_id in chosen:
+            same = [place for place in stored if place.content == element.content]
+            old = best([place for place in stored if place.state != State.ASIDE])
+            item, clauses = _PlacedElement(index, element, stored, same, old), _CLAUSES
+        for clause in clauses:
+            if clause(walk, item):
+                break
     return ListPlan(walk.steps, walk.shared[0] if walk.shared else None, walk.home)
 
 
@@ -430,8 +435,9 @@ def _new(walk: _Walk, item: _PlacedElement) -> bool:
     return True
 
 
-_CLAUSES = (_chosen, _same_place, _follows, _elsewhere, _earlier_version, _new_version, _aside, _new)
-"""The clauses of the rule, in the order in which they are tried."""
+_CLAUSES_OF_NEW_IDS = (_aside, _new)
+_CLAUSES = (_chosen, _same_place, _follows, _elsewhere, _earlier_version, _new_version, *_CLAUSES_OF_NEW_IDS)
+"""The clauses of the rule, in the order in which they are tried; the last always applies."""
 
 
 def _becomes_live(walk: _Walk, item: _PlacedElement) -> bool:
@@ -473,13 +479,15 @@ def spans(
         >>> spans([(7, None), (8, 7), (64, 8), (3, None), (4, 3)])
         [(7, 64), (3, 4)]
     """
-    placed, joined = list(places), list(before)
-    above = [joined[-1][1] if joined else -1, *[place[0] for place in placed]]
-    starts = [n for n, place in enumerate(placed) if place[1] != above[n]]
-    ends = [*starts, len(placed)]
-    if joined:  # The last span may continue.
-        joined[-1] = (joined[-1][0], above[ends[0]])
-    return joined + [(above[first + 1], above[end]) for first, end in pairwise(ends)]
+    joined = list(before)
+    first, last = joined.pop() if joined else (None, -1)  # The last span may continue.
+    for place in places:
+        if place[1] != last or first is None:
+            if first is not None:
+                joined.append((first, last))
+            first = place[0]
+        last = place[0]
+    return joined if first is None else [*joined, (first, last)]
 
 
 def _check_duplicates(elements: Sequence[Element]) -> None:
@@ -496,9 +504,9 @@ def _check_duplicates(elements: Sequence[Element]) -> None:
 def _last_stored(elements: Sequence[Element], places: Mapping[str, Sequence[StoredPlace]]) -> int:
     """Index of the last element with a stored place that is not an aside; -1 if there is none."""
     for index in range(len(elements) - 1, -1, -1):
-        stored = places.get(elements[index].message_id, ())
-        if any(place.state != State.ASIDE for place in stored):
-            return index
+        for place in places.get(elements[index].message_id, ()):
+            if place.state != State.ASIDE:
+                return index
     return -1
 
 

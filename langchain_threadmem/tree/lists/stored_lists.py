@@ -12,14 +12,20 @@ an earlier version of the message, except a checkpoint that contains it.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from sqlalchemy import bindparam, exists, select
 
-from langchain_threadmem.messages.codec import decode_stored, is_unreadable, without_usage
+from langchain_threadmem.messages.codec import (
+    UNREADABLE,
+    USAGE,
+    decode_stored,
+    is_unreadable,
+    without_usage,
+)
 from langchain_threadmem.messages.quoting import is_made_up
 from langchain_threadmem.messages.tool_pairs import RESULT, follows_call
 from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS, State, graft, node
@@ -146,14 +152,15 @@ def places_from(
     conn: Conn, messages: Sequence[EncodedMessage], rows: Sequence[tuple[Any, ...]]
 ) -> list[Location | None]:
     """The result of `find`, from the rows of `places_query`."""
-    places = _places(conn, rows, messages)
+    bodies = {message.id: message.body for message in messages}
+    places = _places(conn, rows, messages, bodies, fills=False).by_id
     if not places:
         return [None] * len(messages)
     if len({message.id for message in messages}) < len(messages):
         same = ([place for place in places.get(m.id, ()) if place.content == m.body] for m in messages)
         return [None if place is None else _location(place) for place in map(best, same)]
     place_of = {place.key: place for stored in places.values() for place in stored}
-    steps = plan(_elements(messages), places, None).steps
+    steps = plan(_elements(messages, (), bodies), places, None).steps
     keys = [step.copies if isinstance(step, New) else step.key for step in steps]
     return [None if key is None else _location(place_of[key]) for key in keys]
 
@@ -258,19 +265,21 @@ def place_list(
         query = placement_query(tree_id, messages, after, chosen_parent)
         rows_read = placement_rows(conn.each(query)[0], chosen_parent)
     head = rows_read.head
-    content = str if whole else without_usage
-    emptied: set[int] = set()
-    places = _places(conn, rows_read.places, messages, content, emptied)
-    writer = _ListWriter(conn, tree_id, head, places, now, emptied, whole=whole)
-    writer.read(rows_read.parents)
+    contents = {
+        message.id: message.body if whole or USAGE not in message.body else without_usage(message.body)
+        for message in messages
+    }
+    places, emptied, bodies = _places(conn, rows_read.places, messages, contents, whole=whole)
+    writer = _ListWriter(conn, tree_id, head, places, now, emptied, rows_read.parents, whole=whole)
     home = writer.home_of(after, rows_read.after) if messages else None
     chosen = {} if newest is None else {newest.message_id: writer.key_of(newest.parent)}
     listed = {location.key for location in beginning}
     results, exchange = _results(conn, tree_id, messages, places, after, rows_read.after)
-    after_results = [*(n + 1 for n in results), *([0] if exchange else [])]
-    _lift(conn, tree_id, places, {messages[n].id for n in after_results})
+    if results or exchange:
+        after_results = [*[n + 1 for n in results], *([0] if exchange else [])]
+        _lift(conn, tree_id, places, {messages[n].id for n in after_results})
     planned = plan(
-        _elements(messages, results, content),
+        _elements(messages, results, contents),
         places,
         writer.key_of(otherwise),
         after=after,
@@ -286,17 +295,17 @@ def place_list(
             all_messages = [*messages, *_encoded(conn, ending[1:])]
             return place_list(conn, tree_id, all_messages, now, after=after, beginning=beginning, later=later)
     locations = [*writer.apply(planned.steps, messages), *ending[1:]]
-    listed.update(location.key for location in locations)
+    listed |= {location.key for location in locations}
     writer.apply_edits(listed)
     end = writer.end_of(None if ending else planned.home, locations, after)
-    stays = not writer.written and not whole and newest is None
+    written = len(writer.added)
+    stays = not written and not whole and newest is None
     head = writer.finish(head.tip if end is None or stays else end)
-    states = {writer.state_of(step.key) for step in planned.steps if isinstance(step, Use)}
-    outdated = State.REMOVED in (*states, *(step.state for step in planned.steps if isinstance(step, New)))
-    former = outdated or State.SUPERSEDED in states
-    exact = whole or _is_exact(conn, rows_read.places, messages, locations)
+    outdated = State.REMOVED in writer.states
+    former = outdated or State.SUPERSEDED in writer.states
+    exact = whole or _is_exact(bodies, messages, locations)
     stored = StoredList(
-        *(locations, planned.shared, former, writer.written, writer.removed, outdated, exact, writer.added),
+        *(locations, planned.shared, former, written, writer.removed, outdated, exact, writer.added),
         new_places=writer.new_places,
         newest=None if newest is None else writer.place_below(newest),
     )
@@ -314,6 +323,7 @@ class _ListWriter:
         places: Mapping[str, Sequence[StoredPlace]],
         now: float,
         emptied: Collection[int],
+        parents: Mapping[int, tuple[Any, ...]],
         *,
         whole: bool,
     ) -> None:
@@ -321,10 +331,13 @@ class _ListWriter:
         self._tree = tree_id
         self._head = head
         self._places = places
-        self._place_of = {place.key: place for stored in places.values() for place in stored}
-        self._seqs: dict[int, int | None] = {
-            place.key: place.seq for place in self._place_of.values() if place.state != State.REMOVED
-        }
+        self._place_of: dict[int, StoredPlace] = {}
+        self._seqs: dict[int, int | None] = {}
+        for stored in places.values():
+            for place in stored:
+                self._place_of[place.key] = place
+                if place.state != State.REMOVED:
+                    self._seqs[place.key] = place.seq
         self._now = now
         self._emptied = emptied
         self._whole = whole
@@ -334,6 +347,7 @@ class _ListWriter:
         self._locations: list[Location] = []
         self._changed = False  # whether the state or the place of a stored node has changed
         self._nodes = NodeWriter(conn, tree_id, head)
+        self._nodes.read |= parents
         self._parents: dict[Parent, int | None] = {}  # the keys of parents, by the number of the parent
         self._versions: dict[int, int] = {}  # the new version, by the key of the replaced node
         self._answers: dict[
@@ -342,10 +356,8 @@ class _ListWriter:
         self.new_places: dict[str, NodePlace] = {}
         self.removed: list[int] = []
         self.added: list[nodes.MessageRow] = []
-
-    def read(self, parents: Mapping[int, tuple[Any, ...]]) -> None:
-        """Use rows of parents that the transaction has read."""
-        self._nodes.read |= parents
+        self.states: set[State] = set()
+        """The states of the stored nodes of the list before the write; of new nodes if they are removed."""
 
     def place_below(self, newest: Newest) -> NodePlace | None:
         """See `StoredList.newest`."""
@@ -357,15 +369,6 @@ class _ListWriter:
         if len(stored) != 1 or self._changed or stored[0].state != State.LIVE or stored[0].parent != parent:
             return None
         return NodePlace(stored[0].key, stored[0].seq, number)
-
-    @property
-    def written(self) -> int:
-        """The number of new nodes."""
-        return len(self._new)
-
-    def state_of(self, key: int) -> State:
-        """The state of a stored node of the list before the write."""
-        return self._place_of[key].state
 
     def key_of(self, parent: Parent) -> int | None:
         """The key of the parent of new nodes; `None` for a root."""
@@ -400,9 +403,8 @@ class _ListWriter:
                     home  # A new version of a system message makes no new versions of the messages after it.
                 )
             listed = [EncodedMessage(message, "", role)]
-            places = _places(self._conn, self._conn.each(places_query(self._tree, listed))[0], listed)[
-                message
-            ]
+            (found,) = self._conn.each(places_query(self._tree, listed))
+            places = _places(self._conn, found, listed, {message: ""}, fills=False).by_id[message]
             own = next(place for place in places if place.key == key)
             same = (place for place in places if place.content == own.content)
             live = live_of(places if state == State.REMOVED else same)
@@ -417,10 +419,14 @@ class _ListWriter:
             if isinstance(step, Use):
                 if self._whole and step.key in self._emptied:  # A checkpoint contains the message.
                     superseding.fill(self._conn, [(step.key, message.id, message.body)])
-                self._locations.append(_location(self._place_of[step.key]))
+                place = self._place_of[step.key]
+                self.states.add(place.state)
+                self._locations.append(_location(place))
                 continue
             parent = self._key(step.parent)
             if isinstance(step, New):
+                if step.state == State.REMOVED:
+                    self.states.add(step.state)
                 self._locations.append(self._add(step, parent, message))
                 continue
             assert parent is not None
@@ -580,56 +586,68 @@ class _ListWriter:
         return after
 
 
+class _Places(NamedTuple):
+    """The places of messages.
+
+    Attributes:
+        by_id: The places, by message id.
+        emptied: The keys of the removed places that are those of the messages, but have no body any more.
+        bodies: The stored bodies, by key.
+    """
+
+    by_id: dict[str, list[StoredPlace]]
+    emptied: set[int]
+    bodies: dict[int, str]
+
+
 def _places(
     conn: Conn,
     rows: Sequence[tuple[Any, ...]],
     messages: Sequence[EncodedMessage],
-    content: Callable[[str], str] = str,
-    emptied: set[int] | None = None,
-) -> dict[str, list[StoredPlace]]:
-    """The places of messages, by message id.
+    contents: Mapping[str, str],
+    *,
+    whole: bool = True,
+    fills: bool = True,
+) -> _Places:
+    """The places of messages.
 
     Args:
         conn: A transaction.
         rows: The rows of `places_query`.
         messages: The messages.
-        content: Returns the part of a body that is compared.
-        emptied: Gets the keys of the removed places that are those of `messages`, but have no body any more;
-            `None` if such a place is no place of the message.
+        contents: The parts of their bodies that are compared, by message id.
+        whole: As for `place_list`.
+        fills: Whether a removed place without a body is a place of its message.
     """
-    bodies = {message.id: message.body for message in messages}
-    unread = {message.id: message.body for message in messages if is_unreadable(message.body)}
-    places: dict[str, list[StoredPlace]] = {}
-    for key, written, parent, message, body, state, seq in rows:
-        if message in unread:  # The list contains a placeholder for a stored message that cannot be read.
-            body = unread[message]
-        elif conn.seal is not None:
-            body = conn.seal.open_body(message, "", body)
-        if emptied is None or state != State.REMOVED:
-            pass
-        elif superseding.empty_body(message, bodies[message]) == body:
-            body = bodies[message]
-            emptied.add(key)
+    found = _Places({}, set(), {})
+    if not rows:
+        return found
+    given = {message.id: message.body for message in messages}
+    seal = conn.seal
+    for key, written, parent, message, stored, state, seq in rows:
+        body = found.bodies[key] = stored if seal is None else seal.open_body(message, "", stored)
+        own = given[message]
+        if UNREADABLE in own and is_unreadable(own):
+            body = own  # The list contains a placeholder for a stored message that cannot be read.
+        if fills and state == State.REMOVED and superseding.empty_body(message, own) == body:
+            body = own
+            found.emptied.add(key)
+        content = contents[message] if body == own else body if whole else without_usage(body)
         former = None if parent in (None, written) else written
         current_parent = written if former is None else parent
-        place = StoredPlace(key, current_parent, message, content(body), State(state), former, seq)
-        places.setdefault(message, []).append(place)
-    return places
+        place = StoredPlace(key, current_parent, message, content, State(state), former, seq)
+        found.by_id.setdefault(message, []).append(place)
+    return found
 
 
 def _is_exact(
-    conn: Conn,
-    rows: Sequence[tuple[Any, ...]],
-    messages: Sequence[EncodedMessage],
-    locations: Sequence[Location],
+    bodies: Mapping[int, str], messages: Sequence[EncodedMessage], locations: Sequence[Location]
 ) -> bool:
-    """Whether each message has a location with exactly its body; new messages have no row."""
-    open_body = None if conn.seal is None else conn.seal.open_body
-    bodies = {row[0]: row[4] if open_body is None else open_body(row[3], "", row[4]) for row in rows}
-    return all(
-        location.key and bodies.get(location.key, message.body) == message.body
-        for location, message in zip(locations, messages, strict=False)
-    )
+    """Whether each message has a location with exactly its body; new messages have no stored body."""
+    for location, message in zip(locations, messages, strict=False):
+        if not location.key or bodies.get(location.key, message.body) != message.body:
+            return False
+    return True
 
 
 def _encoded(conn: Conn, locations: Sequence[Location]) -> list[EncodedMessage]:
@@ -639,12 +657,10 @@ def _encoded(conn: Conn, locations: Sequence[Location]) -> list[EncodedMessage]:
 
 
 def _elements(
-    messages: Sequence[EncodedMessage],
-    results: Collection[int] = (),
-    content: Callable[[str], str] = str,
+    messages: Sequence[EncodedMessage], results: Collection[int], contents: Mapping[str, str]
 ) -> list[Element]:
     return [
-        Element(message.id, content(message.body), message.role == "system", n in results)
+        Element(message.id, contents[message.id], message.role == "system", n in results)
         for n, message in enumerate(messages)
     ]
 
@@ -662,7 +678,7 @@ def _results(
     Returns:
         Their positions; and, if `after` is such a result, the keys of its call and of the results before it.
     """
-    last = max((n for n, message in enumerate(messages) if message.id in places), default=-1)
+    last = next((n for n in range(len(messages) - 1, -1, -1) if messages[n].id in places), -1)
     found = [n for n in range(last) if messages[n].role == RESULT and _is_apart(messages, places, n)]
     is_after_result = last >= 0 and bool(after_rows) and after_rows[0][1] == RESULT
     if not found and not (is_after_result and _live_parent(places, messages[0]) not in (None, after)):
@@ -716,4 +732,5 @@ def _live_parent(places: Mapping[str, Sequence[StoredPlace]], message: EncodedMe
 
 
 def _location(place: StoredPlace) -> Location:
-    return Location(place.key, place.written, place.state == State.ASIDE)
+    written = place.parent if place.former is None else place.former
+    return Location(place.key, written, place.state == State.ASIDE)
