@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, Unpack
 
-from langchain_threadmem.chat_memory import ChatMemory, ThreadOptions, check_options
+from langchain_threadmem.chat_memory import ChatMemory, SelectionOptions, check_options
 from langchain_threadmem.engine.owners import OwnerOfRun
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.langgraph._run_config import (
@@ -19,8 +19,9 @@ from langchain_threadmem.langgraph._system import check_system
 from langchain_threadmem.langgraph.routing.lineage import Lineage
 from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.ids import name_of
+from langchain_threadmem.messages.windows import Window, bound
 from langchain_threadmem.selection.run_selector import ThreadedConversation
-from langchain_threadmem.selection.selectors import AnySelector
+from langchain_threadmem.selection.selectors import AnySelector, LinearNodeSelector
 
 ConversationScope = Literal["conversation", "owner"]
 """The scope of a search: one conversation, or all conversations of an owner."""
@@ -39,7 +40,8 @@ class RunConversations:
         owner: The owner of a run; by default the system's owner.
         shared: Whether other conversations are read too. A conversation that the program names is always
             shared, since the threads of all runs are in it.
-        **options: Options of each conversation.
+        window: The window of each conversation.
+        **options: Other options of each conversation.
 
     Raises:
         InputError: `system` is not a `MemorySystem`, or an option has the wrong type or is out of its range.
@@ -53,16 +55,17 @@ class RunConversations:
         owner: OwnerOfRun | None = None,
         *,
         shared: bool = False,
-        **options: Unpack[ThreadOptions],
+        window: Window | None = None,
+        **options: Unpack[SelectionOptions],
     ) -> None:
         check_system(system)
-        check_options(node_selector=selector, **options)
+        check_options(node_selector=selector, window=window, **options)
         self._system = system
         self._owner = checked_owner(owner)
         self._conversation_id = conversation_id
         self._selector = selector
         self._shared = shared or isinstance(conversation_id, str)
-        self._options = options
+        self._window, self._options = window, options
 
     def system(self, config: Mapping[str, Any]) -> MemorySystem:
         """The system of the owner of a run; see `system_of_run`."""
@@ -76,9 +79,16 @@ class RunConversations:
             OwnerMismatchError: The run names two owners, or another person than the owner of the system.
             InputError: The configuration names no conversation.
         """
-        name = conversation_name(config, self._conversation_id)
-        conversation = self.system(config).conversation(name, node_selector=self._selector, **self._options)
-        return conversation._conversation, lineage_of(config, name)
+        name, system = conversation_name(config, self._conversation_id), self.system(config)
+        conversation = ThreadedConversation(
+            system.runtime,
+            name,
+            system.settings.context_depth,
+            bound(self._window, name),
+            self._selector or LinearNodeSelector(),
+            **self._options,
+        )
+        return conversation, lineage_of(config, name)
 
 
 def memory_of_run(

@@ -27,14 +27,14 @@ def conversation_name(config: Mapping[str, Any], given: ConversationId) -> str:
         given: A name, or a function from the configuration to a name.
 
     Raises:
-        InputError: There is neither a name nor a `thread_id`.
+        InputError: There is neither a name nor a `thread_id`, or it cannot be stored.
 
     Example:
         >>> conversation_name({"configurable": {"thread_id": "first"}}, None)
         'first'
     """
     if given is not None:
-        return given(config) if callable(given) else given
+        return name_of("a conversation_id", given(config) if callable(given) else given)
     thread_id = config.get("configurable", {}).get("thread_id")
     if thread_id is None or thread_id == "":
         raise InputError(
@@ -67,7 +67,7 @@ def lineage_of(config: Mapping[str, Any], conversation: str) -> Lineage:
         Lineage(thread='first', rewound=True, replaced='')
     """
     thread_id = config.get("configurable", {}).get("thread_id")
-    thread = thread_name(thread_id) if thread_id else ""
+    thread = thread_name(thread_id) if thread_id and thread_id != conversation else ""
     # LangGraph stores the checkpoint that a caller names only in the metadata.
     rewound = bool((config.get("metadata") or {}).get("checkpoint_id"))
     replaced = config.get("configurable", {}).get(REPLACED, "") if rewound else ""

@@ -50,10 +50,13 @@ def name_of(subject: str, value: object, *, most: int = LONGEST_NAME, numbers: b
         >>> name_of("an owner", Person.ADA), name_of("an owner", 7, numbers=True)
         ('ada', '7')
     """
-    value = value.value if isinstance(value, Enum) else value
-    if isinstance(value, UUID) or (numbers and is_number(value) and isinstance(value, int)):
-        value = str(value)
-    name = plain_text(subject, value)
+    if type(value) is str and value and not _UNSTORABLE.search(value):
+        name = value
+    else:
+        value = value.value if isinstance(value, Enum) else value
+        if isinstance(value, UUID) or (numbers and is_number(value) and isinstance(value, int)):
+            value = str(value)
+        name = plain_text(subject, value)
     size = len(name.encode())
     if size > most:
         raise InputError(

@@ -12,8 +12,6 @@ from langchain_core.messages import (
     ToolMessage,
 )
 
-from langchain_threadmem.messages.tool_pairs import calls_tools
-
 TYPES = {
     "user": "human",
     "human": "human",
@@ -80,4 +78,4 @@ def is_answer(message: BaseMessage) -> bool:
         >>> is_answer(AIMessage("Hi")), is_answer(HumanMessage("Hello"))
         (True, False)
     """
-    return message.type == "ai" and not calls_tools(message)
+    return message.type == "ai" and not getattr(message, "tool_calls", None)

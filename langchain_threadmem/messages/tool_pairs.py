@@ -169,8 +169,7 @@ def whole_exchanges(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
         >>> [(message.type, message.content) for message in whole_exchanges(left)]
         [('ai', ''), ('tool', 'This call did not complete: it has no result.'), ('human', 'Never mind')]
     """
-    others = [message for message in messages if not isinstance(message, HumanMessage)]
-    if not any(map(_is_exchanged, others)):  # The rest takes ten times as long.
+    if not _has_exchange(messages):  # The rest takes ten times as long.
         return list(messages)
     starts = exchanges(messages)
     results: dict[int, dict[str, BaseMessage]] = {}
@@ -185,7 +184,7 @@ def whole_exchanges(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
         if isinstance(message, ToolMessage):
             continue
         whole.append(message)
-        if not (isinstance(message, AIMessage) and _is_exchanged(message)):
+        if not (isinstance(message, AIMessage) and (message.tool_calls or message.invalid_tool_calls)):
             continue
         found = results.get(n, {})
         whole += found.values()
@@ -197,11 +196,17 @@ def whole_exchanges(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
     return whole
 
 
-def _is_exchanged(message: BaseMessage) -> bool:
-    """Whether a message is a tool call or a result."""
-    if isinstance(message, AIMessage):
-        return bool(message.tool_calls or message.invalid_tool_calls)
-    return isinstance(message, ToolMessage)
+def _has_exchange(messages: Sequence[BaseMessage]) -> bool:
+    """Whether there is a tool call or a result among messages."""
+    for message in messages:
+        if isinstance(message, HumanMessage):
+            continue
+        if isinstance(message, AIMessage):
+            if message.tool_calls or message.invalid_tool_calls:
+                return True
+        elif isinstance(message, ToolMessage):
+            return True
+    return False
 
 
 def no_result(message: AIMessage, call: Mapping[str, Any]) -> ToolMessage:

@@ -241,11 +241,13 @@ def covered(
     view: list[BaseMessage] = []
     made: dict[int, _Made] = {}
     length = 0
+    if found.made:
+        blocks.again(found.made[max(found.made)])
     for place, (message, text) in enumerate(zip(thread, texts_of(thread), strict=True)):
         if isinstance(message, HumanMessage):
             key = tree, str(message.id)
             if place in found.made:
-                made[place] = blocks.again(found.made[place])
+                made[place] = found.made[place]
             else:
                 recalled = hits if place == newest else before.get(key) or ()
                 made[place] = blocks.before(message, length, recalled)
@@ -308,13 +310,12 @@ class _Blocks:
         self._quoted, self._quoted_numbers = frozenset[str | None](), frozenset[int]()
         self._numbers = {number for number, id_ in found.path.messages.items() if id_ in shown}
 
-    def again(self, made: _Made) -> _Made:
-        """Use a block that was made before."""
+    def again(self, made: _Made) -> None:
+        """Use the blocks that were made before, up to this one."""
         self._shown |= made.ids
         self._numbers |= made.numbers
         self._quoted, self._quoted_numbers = made.ids, made.numbers
         self._places, self._recalled = list(made.places), made.recalled
-        return made
 
     def before(self, question: BaseMessage, length: int, hits: Sequence[Recalled]) -> _Made:
         """The block of a question, if there is anything to quote.
@@ -381,8 +382,11 @@ def _missing(chances: Chances, shown: Collection[int], share: float) -> list[tup
         >>> _missing(((4, 0.5), (2, 0.4), (None, 0.06), (6, 0.04)), {4}, 0.95)
         [(2, 0.4)]
     """
-    hidden = [(number, chance) for number, chance in chances if number is not None and number not in shown]
-    left = sum(chance for _, chance in hidden)
+    hidden, left = list[tuple[int, float]](), 0.0
+    for number, chance in chances:
+        if number is not None and number not in shown:
+            hidden.append((number, chance))
+            left += chance
     found = []
     for number, chance in hidden:
         if left <= 1.0 - share + _ROUNDING:

@@ -506,19 +506,19 @@ def _recognised(
     answer may be new. Messages without an answer are no history: a person may repeat a message.
     """
     tree = yield from tree_of(conversation)
-    said = [
-        n for n, message in enumerate(messages) if isinstance(message, HumanMessage) or is_answer(message)
-    ]
-    ids = [str(messages[n].id) for n in said]
-    if not tree or not any(is_answer(messages[n]) for n in said):
+    if not tree or not any(map(is_answer, reversed(messages))):
         return None
+    last = next(m for m in reversed(messages) if isinstance(m, HumanMessage) or is_answer(m))
 
-    def read_origins(conn: Conn) -> list[int | None]:
-        last = nodes.first_version(conn, tree, ids[-1])
-        # If it is stored, so are the ids before it, or a saver has stored the list meanwhile.
-        return [] if last is not None else [*(nodes.first_version(conn, tree, id_) for id_ in ids[:-1]), last]
+    def read_origins(conn: Conn) -> tuple[list[int], list[int | None]]:
+        # If the last is stored, so are the ids before it, or a saver has stored the list meanwhile.
+        if nodes.places(conn, tree, str(last.id)):
+            return [], []
+        said = [n for n, m in enumerate(messages) if isinstance(m, HumanMessage) or is_answer(m)]
+        return said, [nodes.first_version(conn, tree, str(messages[n].id)) for n in said]
 
-    if not (origins := (yield from Sql(read_origins))):
+    said, origins = yield from Sql(read_origins)
+    if not said:
         return None
     stored = (yield from turns(conversation.runtime, tree)).in_order()
     repeated = _repeated([messages[n] for n in said], origins, stored)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 from sqlalchemy import select
@@ -34,7 +36,8 @@ _FORGOTTEN = Statement(
 )
 
 
-class ParentChances(NamedTuple):
+@dataclass(frozen=True)
+class ParentChances:
     """The candidates of a human message.
 
     Attributes:
@@ -45,7 +48,7 @@ class ParentChances(NamedTuple):
     number: int
     stored: str
 
-    @property
+    @cached_property
     def chances(self) -> Chances:
         """The numbers of the turn ends and their probabilities, the likeliest first."""
         return stored_placements.chances_of(self.stored)
