@@ -14,11 +14,12 @@ Example:
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from itertools import chain
 from operator import itemgetter
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from sqlalchemy import Select, Table, TableValuedAlias, Text, bindparam, literal_column, select, text
 from sqlalchemy.dialects import postgresql, sqlite
@@ -72,7 +73,7 @@ class Statement:
     @classmethod
     def of(cls, *, sqlite: str, postgresql: str, partitioned: str | None = None) -> Statement:
         """A statement whose text differs by database, but not the order of its values."""
-        statement = cls(text(""))
+        statement = cls(text(""), *map(str, range(sqlite.count("?"))))
         texts = {"sqlite": sqlite, "postgresql": postgresql, "partitioned": partitioned or postgresql}
         statement.forms = {form: (sql, None) for form, sql in texts.items()}
         return statement
@@ -94,19 +95,33 @@ class Statement:
         )
         if not isinstance(compiled, SQLCompiler):
             return str(compiled), None  # A table definition has no parameters.
-        positions = list(compiled.positiontup or ())
-        if positions == list(self._names):
-            return str(compiled), None
         constants = dict(compiled.params)
         index = {name: n for n, name in enumerate(self._names)}
-        plan = [(index.get(name), constants.get(name)) for name in positions]
-        if len(plan) > 1 and None not in [place for place, _ in plan]:
-            return str(compiled), itemgetter(*[place for place, _ in plan])
+        plan = [(index.get(name), constants.get(name)) for name in compiled.positiontup or ()]
+        return str(compiled), _order(plan, len(self._names))
 
-        def order(values: Sequence[Any]) -> Sequence[Any]:
-            return [constant if n is None else values[n] for n, constant in plan]
 
-        return str(compiled), order
+def _order(
+    plan: Sequence[tuple[int | None, Any]], count: int
+) -> Callable[[Sequence[Any]], Sequence[Any]] | None:
+    """A function that orders values; `None` for the given order.
+
+    Args:
+        plan: The position of each value of the result, or `None` and a constant.
+        count: The number of given values.
+    """
+    constants = [constant for n, constant in plan if n is None]
+    after = itertools.count(count)
+    positions = [next(after) if n is None else n for n, _ in plan]
+    if positions == list(range(count)):
+        return None
+    if not positions:
+        return lambda values: ()
+    # `itemgetter` of one position returns no sequence.
+    ordered = (
+        itemgetter(*positions) if len(positions) > 1 else itemgetter(slice(positions[0], positions[0] + 1))
+    )
+    return (lambda values: ordered((*values, *constants))) if constants else ordered
 
 
 BoundStatement = tuple[Statement, Sequence[Any]]
@@ -117,26 +132,26 @@ class _Beside(Statement):
     """Queries in one statement; see `beside`."""
 
     def __init__(self, *queries: Statement) -> None:
-        super().__init__(text(""))
+        super().__init__(text(""), *(name for query in queries for name in query._names))
         self._queries = queries
 
     def _compile(self, form: str) -> tuple[str, Callable[[Sequence[Any]], Sequence[Any]] | None]:
-        forms = [query.form(form) for query in self._queries]
-        tables = [f"({sql}) AS part{n}" for n, (sql, _) in enumerate(forms)]
-        # The last query may be a text, whose number of values is not known.
-        counts = [len(query._names) for query in self._queries[:-1]]
+        tables, given, ordered = list[str](), list[_Slot](), list[Any]()
+        for n, query in enumerate(self._queries):
+            sql, order = query.form(form)
+            tables.append(f"({sql}) AS part{n}")
+            slots = [_Slot(len(given) + m) for m in range(len(query._names))]
+            given += slots
+            ordered += slots if order is None else order(slots)
+        plan = [(value.number, None) if isinstance(value, _Slot) else (None, value) for value in ordered]
+        joined = " ON 1 = 1 LEFT JOIN ".join(tables[1:])
+        return f"SELECT * FROM {tables[0]} LEFT JOIN {joined} ON 1 = 1", _order(plan, len(given))
 
-        def order(values: Sequence[Any]) -> Sequence[Any]:
-            ordered, rest = list[Any](), values
-            for (_, order_part), count in zip(forms, (*counts, None), strict=True):
-                part, rest = rest[:count], rest[len(rest) if count is None else count :]
-                ordered += part if order_part is None else order_part(part)
-            return ordered
 
-        return (
-            f"SELECT * FROM {tables[0]} LEFT JOIN {' ON 1 = 1 LEFT JOIN '.join(tables[1:])} ON 1 = 1",
-            order,
-        )
+class _Slot(NamedTuple):
+    """The place of a value among the values of a statement."""
+
+    number: int
 
 
 @cache
@@ -147,7 +162,8 @@ def _beside(*queries: Statement) -> Statement:
 def beside(*queries: BoundStatement) -> BoundStatement:
     """One query for several: the rows of the first, with the rows of the others beside them, or nulls.
 
-    All queries but the last return at most a few rows, since the rows are multiplied.
+    All queries but the last return at most a few rows, since the rows are multiplied; the order of the rows
+    of a query is not kept.
 
     Example:
         >>> from langchain_threadmem.storage.schema import tree

@@ -128,12 +128,15 @@ def _grafted(last: ColumnElement[int], column: ColumnElement[int]) -> ColumnElem
     )
 
 
-def _spans(starts: Select[int, int, int], name: str, *, written: bool = False) -> Statement:
+def _spans(
+    starts: Select[int, int, int], name: str, *columns: ColumnElement[int], written: bool = False
+) -> Statement:
     """The query for the ranges of keys from the root to nodes, root first.
 
     Args:
         starts: A name, the depth 0 and the key of each node.
         name: The parameter of `starts`.
+        *columns: Columns of the tree, whose id is then the first parameter.
         written: Whether to follow the parents that the nodes were written under, not their present parents.
     """
     path = starts.cte("path", recursive=True)
@@ -148,12 +151,15 @@ def _spans(starts: Select[int, int, int], name: str, *, written: bool = False) -
     first = _first_of_segment(path.c.last)
     if not written:
         first = func.coalesce(_grafted(path.c.last, graft.c.key), first)
-    ranges = select(first, path.c.last, path.c.start)
-    return Statement(ranges.where(path.c.last.is_not(None)).order_by(path.c.depth.desc()), name)
+    of_tree = [select(column).where(tree.c.id == _TREE).scalar_subquery() for column in columns]
+    ranges = select(first, path.c.last, path.c.start, *of_tree)
+    ordered = ranges.where(path.c.last.is_not(None)).order_by(path.c.depth.desc())
+    return Statement(ordered, *(["tree"] if columns else []), name)
 
 
 _START = select(ZERO.label("start"), ZERO.label("depth"), bindparam("key", type_=BigInteger()).label("last"))
 _SPANS = _spans(_START, "key")
+_SPANS_WITH_VERSION = _spans(_START, "key", tree.c.epoch, tree.c.version)
 _WRITTEN_SPANS = _spans(_START, "key", written=True)
 _SPANS_OF = _spans(
     select(node.c.key.label("start"), ZERO.label("depth"), node.c.key.label("last")).where(
@@ -307,9 +313,13 @@ def spans(conn: Conn, key: int) -> list[tuple[int, int]]:
     return [(row[0], row[1]) for row in conn.all(_SPANS, key)]
 
 
-def spans_query(key: int) -> BoundStatement:
-    """The query for `spans`, whose rows begin with the first and the last key of a range."""
-    return _SPANS, (key,)
+def spans_with_version(
+    conn: Conn, tree_id: int, key: int
+) -> tuple[list[tuple[int, int]], trees.TreeVersion | None]:
+    """The result of `spans`, and epoch and version of the tree; `None` if the tree does not exist."""
+    rows = conn.all(_SPANS_WITH_VERSION, tree_id, key)
+    epoch, version = rows[0][3:] if rows else (None, None)
+    return [(row[0], row[1]) for row in rows], None if epoch is None else (epoch, version)
 
 
 def written_spans(conn: Conn, key: int) -> list[tuple[int, int]]:

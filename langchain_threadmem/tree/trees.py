@@ -387,14 +387,14 @@ def head_query(tree_id: int) -> BoundStatement:
 
 
 def head_of(rows: Sequence[tuple[Any, ...]]) -> Head:
-    """The head from the rows of `head_query`.
+    """The head from the rows of `head_query`, or of a query `beside` it.
 
     Raises:
         SessionNotFoundError: The tree was erased.
     """
     if not rows:
         raise erased()
-    return Head(*rows[0])
+    return Head(*rows[0][: len(Head._fields)])
 
 
 def extent(conn: Conn, tree_id: int) -> tuple[int, int | None]:

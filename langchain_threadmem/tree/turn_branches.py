@@ -186,8 +186,8 @@ def history_query(tree_id: int, thread: str, since: int | None, at: int = 0) -> 
 
 
 def earlier_turns(rows: Sequence[tuple[Any, ...]]) -> EarlierTurns:
-    """The turns from the rows of `history_query`."""
-    ((own, hidden, newest, last, is_begun),) = rows
+    """The turns from the rows of `history_query`, or of a query `beside` it."""
+    own, hidden, newest, last, is_begun, *_ = rows[0]
     ranges = [(first, last) for first, last in json.loads(hidden or "[]")]
     return EarlierTurns(own or 0, ranges, newest or 0, last or 0, bool(is_begun))
 

@@ -64,7 +64,7 @@ from langchain_threadmem.selection.run_selector import (
     select,
 )
 from langchain_threadmem.storage.schema import State
-from langchain_threadmem.storage.statements import BoundStatement, Conn
+from langchain_threadmem.storage.statements import BoundStatement, Conn, beside
 from langchain_threadmem.tree import branches, nodes, revise, trees, turn_branches
 from langchain_threadmem.tree import placements as stored_placements
 from langchain_threadmem.tree.append import TIP, NodeWriter
@@ -118,6 +118,7 @@ class Kept(NamedTuple):
     reason: str
 
 
+_HISTORY_SIZE = len(turn_branches.EarlierTurns._fields)
 UNDER_WAY = Kept("the turn is under way")
 NEW_VERSION = Kept("it is a new version of a message")
 IN_PLACE = Kept("it has its place already")
@@ -346,12 +347,12 @@ class _Queries(NamedTuple):
 
     @property
     def all(self) -> list[BoundStatement]:
-        """The queries, whose rows `_place` takes in this order."""
+        """The query whose rows `_place` takes: for the history of the turn, beside the places of vectors."""
         if not self.tree:
             return []
         vectors = self.selected.vectors
         history = turn_branches.history_query(self.tree, self.lineage.thread, self.since, self.at)
-        return [history] if vectors is None else [history, vectors.places_query()]
+        return [history if vectors is None else beside(history, vectors.places_query())]
 
 
 def _place(
@@ -375,7 +376,10 @@ def _place(
     if moved:
         write.rows_read, write.also = None, ()
     if selected.vectors is not None:
-        rows = write.also[1] if write.also else conn.each(selected.vectors.places_query())[0]
+        if write.also:
+            rows = [row[_HISTORY_SIZE:] for row in write.also[0]]
+        else:
+            (rows,) = conn.each(selected.vectors.places_query())
         selected.vectors.store(conn, rows)
     stored = write.place(Newest(message_id, parent))
     here: NodeRow | NodePlace | None = stored.newest
@@ -471,17 +475,16 @@ def _read_known(
     message, end = str(spoken[newest].id), str(spoken[newest - 1].id) if newest else None
     if not tree:
         return _NewestRead(trees.head(conn, tree), message, [], end, None, ())
-    head, places, turns, *last = conn.each(
-        trees.head_query(tree),
-        nodes.places_query(tree, message),
+    rows, turns, *last = conn.each(
+        beside(trees.head_query(tree), nodes.places_query(tree, message)),
         turn_branches.newest_query(tree, lineage.thread),
         *([] if end is None else [nodes.versions_query(tree, end)]),
     )
-    before = nodes.versions_from(conn, last[0]) if last else []
+    before, size = nodes.versions_from(conn, last[0]) if last else [], len(trees.Head._fields)
     return _NewestRead(
-        trees.head_of(head),
+        trees.head_of(rows),
         message,
-        [nodes.MessagePlace(*row) for row in places],
+        [nodes.MessagePlace(*row[size:]) for row in rows if row[size] is not None],
         end,
         before[0] if before else None,
         turns,
@@ -521,13 +524,13 @@ def _past(
         if not lineage.rewound:
             return None, Past(before=before, read_in=read_in, head=head)  # The run has no stored turn.
         since = 0
-    history, tips = conn.each(
-        turn_branches.history_query(tree, lineage.thread, since), nodes.key_query(head.tip)
-    )
+    history_query = turn_branches.history_query(tree, lineage.thread, since)
+    (history,) = conn.each(beside(history_query, nodes.key_query(head.tip)))
     hidden = turn_branches.unseen(conn, tree, lineage.thread, since, turn_branches.earlier_turns(history))
     end = None
     if hidden and last is not None and _is_seen(conn, tree, last, new, ()):
         end = last = _end_below(conn, tree, last, new, hidden)
+    tips = [row[_HISTORY_SIZE:] for row in history if row[_HISTORY_SIZE] is not None]
     tip = _tip_before(conn, tree, head, new, nodes.versions_from(conn, tips), hidden, end)
     open_until = since if lineage.rewound else None
     seq = None if last is None else last.seq

@@ -13,7 +13,7 @@ from sqlalchemy import select
 from langchain_threadmem.common.ranges import Range
 from langchain_threadmem.storage.schema import State, node, placement, unit
 from langchain_threadmem.storage.statements import Conn, Statement, within
-from langchain_threadmem.tree import nodes, trees, turn_branches
+from langchain_threadmem.tree import nodes, turn_branches
 from langchain_threadmem.tree import placements as stored_placements
 from langchain_threadmem.tree.node import KEPT_BY_HAND, Chances
 from langchain_threadmem.tree.nodes import NodeRow
@@ -83,15 +83,15 @@ def read_thread(conn: Conn, tree: int, key: int) -> tuple[ThreadRead, list[tuple
 
     `None` if the tree or the node does not exist any more.
     """
-    head, spans = conn.each(trees.head_query(tree), nodes.spans_query(key))
-    if not head:
+    spans, version = nodes.spans_with_version(conn, tree, key)
+    if version is None:
         return None
-    rows = nodes.opened_messages(conn, [_THREAD.rows(conn, [(first, last) for first, last, _ in spans])])
+    rows = nodes.opened_messages(conn, [_THREAD.rows(conn, spans)])
     if not rows or rows[-1][4] in nodes.HIDDEN:
         return None
     shown = [row[:3] for row in rows if row[4] not in nodes.HIDDEN and row[2] != "system"]
     found = _candidate_path([(row[3], row[0], row[4], row[5]) for row in rows])
-    return ThreadRead(trees.head_of(head).tree_version, found), shown
+    return ThreadRead(version, found), shown
 
 
 def path(conn: Conn, key: int) -> CandidatePath:
