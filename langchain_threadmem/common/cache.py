@@ -74,7 +74,8 @@ class LruCache(Generic[K, V]):
         with self._lock:
             self._values[key] = value
             self._values.move_to_end(key)
-            self._trim()
+            if len(self._values) > self._capacity:
+                self._trim()
 
     def resize(self, capacity: int) -> None:
         """Change the capacity; the least recently used values may be dropped."""

@@ -65,13 +65,16 @@ class Removed(NamedTuple):
     indexed: bool
 
 
+NOTHING_REMOVED = Removed({}, indexed=False)
+
+
 def take_out_removed(conn: Conn, owner: str, keys: Collection[int]) -> Removed:
     """Remove nodes of any tree from the words and the vectors, in the transaction that removes them.
 
     After the transaction, call `drop`.
     """
     if not keys:
-        return Removed({}, indexed=False)
+        return NOTHING_REMOVED
     by_tree: dict[int, list[UnitPlace]] = {}
     for place in memory.places(conn, list(keys)):
         by_tree.setdefault(place.tree, []).append(place)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Collection, Mapping
 from copy import copy
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeGuard
+from typing import TYPE_CHECKING, Self
 
 from langchain_threadmem.common import forking
 from langchain_threadmem.common.cache import LruCache
@@ -105,7 +105,11 @@ class SystemIntegration:
 
     def _for_call(self, *args: object, **kwargs: object) -> Self:
         """The integration over the system of the owner of a call."""
-        config = next((value for value in (*args, *kwargs.values()) if _is_config(value)), None)
+        config = None
+        for value in (*args, *kwargs.values()):
+            if isinstance(value, Mapping) and "configurable" in value:
+                config = value
+                break
         system = system_of_run(self.system, self._owner, config, shared=self._shared)
         if system is self.system:
             return self
@@ -142,7 +146,3 @@ class SystemIntegration:
     async def __aexit__(self, *exception: object) -> None:
         if self._owns_system:
             await self.system.aclose()
-
-
-def _is_config(value: object) -> TypeGuard[Mapping[str, Any]]:
-    return isinstance(value, Mapping) and "configurable" in value

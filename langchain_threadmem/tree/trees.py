@@ -318,7 +318,7 @@ def find_or_create_all(
     scopes: Iterable[str],
     now: float,
     cached: Mapping[str, int],
-    ask: Callable[[Mapping[str, int]], Iterable[BoundStatement]],
+    ask: Callable[[Mapping[str, int]], Sequence[BoundStatement]],
 ) -> tuple[dict[str, int], list[list[tuple[Any, ...]]]]:
     """Find or create trees of a conversation, lock them, and run queries about them.
 
@@ -334,21 +334,24 @@ def find_or_create_all(
     Returns:
         The ids by scope, and the rows of each query.
     """
-    encryption_keys.check(conn)
+    sealed = conn.seal is not None
+    if sealed:
+        encryption_keys.check(conn)
     ordered = sorted(set(scopes))
-    asked = list(ask(cached)) if cached.keys() >= set(ordered) else None
-    rows = conn.each(*((_TAKE, (owner, conversation, scope)) for scope in ordered), *(asked or ()))
-    ids = {}
+    asked = ask(cached) if cached.keys() >= set(ordered) else None
+    rows = conn.each(*[(_TAKE, (owner, conversation, scope)) for scope in ordered], *(asked or ()))
+    ids: dict[str, int] = {}
     for scope, row in zip(ordered, rows, strict=False):
         if row:
-            claim(conn, *row[0])
+            if bool(row[0][1]) != sealed:
+                claim(conn, *row[0])
             ids[scope] = int(row[0][0])
         elif (created := _create(conn, owner, conversation, now, scope)) is not None:
             ids[scope] = created
         else:
             ids[scope] = find_or_create(conn, owner, conversation, now, scope)
             lock(conn, ids[scope])
-    if asked is not None and all(cached[scope] == tree_id for scope, tree_id in ids.items()):
+    if asked is not None and ids.items() <= cached.items():
         return ids, rows[len(ordered) :]
     return ids, conn.each(*ask(ids))
 

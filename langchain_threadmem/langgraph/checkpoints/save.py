@@ -12,11 +12,10 @@ no other thread reads an object of the caller.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from itertools import islice
 from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -28,7 +27,7 @@ from langchain_threadmem.engine import telemetry
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.engine.runtime import Resources, Runtime
 from langchain_threadmem.errors import EncryptionError, InputError, PersistenceError
-from langchain_threadmem.index.removal import Removed, drop
+from langchain_threadmem.index.removal import NOTHING_REMOVED, Removed, drop
 from langchain_threadmem.langgraph.checkpoints import queries as checkpoint_queries
 from langchain_threadmem.langgraph.checkpoints.queries import CheckpointRow, WriteRow, pack_id
 from langchain_threadmem.langgraph.checkpoints.removals import removed_by, removed_in_input
@@ -43,7 +42,7 @@ from langchain_threadmem.langgraph.checkpoints.unbound_values import (
     unbound_messages,
     waiting_for,
 )
-from langchain_threadmem.langgraph.checkpoints.values import KIND, Span, StoredValue, take_apart
+from langchain_threadmem.langgraph.checkpoints.values import KIND, StoredValue, take_apart
 from langchain_threadmem.messages.parts import (
     Parts,
     Serializer,
@@ -64,6 +63,7 @@ from langchain_threadmem.tree.trees import TreeVersion
 
 FIELDS = ("v", "ts", "channel_versions", "versions_seen", "updated_channels")
 """Fields that are stored without their names if the checkpoint has all these fields."""
+_FIELD_NAMES = frozenset(FIELDS)
 MOST_BESIDE = 32
 """The maximum number of messages whose places are read in one query with the parent checkpoint."""
 
@@ -189,10 +189,10 @@ class Archive:
 
 def compact(state: dict[str, Any], metadata: Mapping[str, Any]) -> list[Any]:
     """The form in which a checkpoint without its values, and its metadata, are stored; see `FIELDS`."""
-    if all(field in state for field in FIELDS):
-        rest = {name: value for name, value in state.items() if name not in FIELDS}
-        return [[state[field] for field in FIELDS], rest, dict(metadata)]
-    return [None, state, dict(metadata)]
+    if not state.keys() >= _FIELD_NAMES:
+        return [None, state, dict(metadata)]
+    rest = dict(state)
+    return [[*map(rest.pop, FIELDS)], rest, dict(metadata)]
 
 
 def blobs_of(state: Mapping[str, Any], row: CheckpointRow) -> dict[str, int]:
@@ -252,7 +252,8 @@ def put(
     ]
     unchanged = {name: version for name, version in versions.items() if name not in new_versions}
     inherited = parent_id if unchanged else None
-    cached_trees = archive.unbound.trees(conversation)
+    lists, unbound_values = archive.lists, archive.unbound
+    cached_trees = unbound_values.trees(conversation)
     made = _time_of(checkpoint, now)
     deleted = set() if ns else _deleted(archive, conversation, metadata, values, parent_id)
 
@@ -260,21 +261,26 @@ def put(
         conn: Conn, prepared: Mapping[str, PreparedList], unbound: Sequence[UnboundValue]
     ) -> _StoredCheckpoint | _OwnVersions | None:
         scopes = {channel: scope_of(ns, channel) for channel in prepared}
+        # The query of the first list is beside that of the checkpoint if the list is short.
+        is_short = bool(prepared) and len(next(iter(prepared.values())).rest) <= MOST_BESIDE
 
-        def queries(tree_ids: Mapping[str, int]) -> Iterator[BoundStatement]:
-            yield from _put_queries(
-                checkpoint_queries.put_query(tree_ids[""], ns, checkpoint_id, inherited),
-                [(tree_ids[scopes[channel]], value) for channel, value in prepared.items()],
-            )
-            yield from finder.queries(stored_values, ns, tree_ids)
+        def queries(tree_ids: Mapping[str, int]) -> list[BoundStatement]:
+            of_put = checkpoint_queries.put_query(tree_ids[""], ns, checkpoint_id, inherited)
+            of_lists = [
+                stored_lists.placement_query(tree_ids[scopes[channel]], new.rest, new.after)
+                for channel, new in prepared.items()
+            ]
+            if is_short:
+                of_put = beside(of_put, of_lists.pop(0))
+            return [of_put, *of_lists, *finder.queries(stored_values, ns, tree_ids)]
 
         finder = _Finder(conn, owner, conversation)
         tree_ids, rows = trees.find_or_create_all(
             conn, owner, conversation, {"", *scopes.values()}, now, cached_trees, queries
         )
-        tree, answers = tree_ids[""], iter(rows)
-        put_row, read = _put_rows(answers, list(prepared.values()))
-        put_rows = checkpoint_queries.as_put_rows(put_row)
+        tree, size = tree_ids[""], checkpoint_queries.PUT_COLUMNS
+        put_rows = checkpoint_queries.as_put_rows(rows[0][0][:size])
+        read = [*([[row[size:] for row in rows[0]]] if is_short else []), *rows[1:]]
         unchanged_refs = _refs(archive, put_rows.parent, unchanged)
         own = {
             name: version
@@ -283,17 +289,14 @@ def put(
         }
         if own:
             return _OwnVersions(own)
-        placements = {
-            channel: stored_lists.placement_rows(rows) for channel, rows in zip(prepared, read, strict=True)
-        }
-        if not all(
-            value.is_current(tree_ids[scopes[name]], placements[name].head)
-            for name, value in prepared.items()
-        ):
-            return None
-        finder.use_rows(tree_ids, answers)
+        placements = {}
+        for (channel, new), list_rows in zip(prepared.items(), read, strict=False):
+            placements[channel] = stored_lists.placement_rows(list_rows)
+            if not new.is_current(tree_ids[scopes[channel]], placements[channel].head):
+                return None
+        finder.use_rows(tree_ids, read[len(prepared) :])
         # A node of the run may have stored a later list until the tree was locked.
-        later = archive.lists.stored_after(conversation, made)
+        later = lists.stored_after(conversation, made)
         cached, added, removed = {}, {}, list[int]()
         for channel, new in prepared.items():
             tree_id = tree_ids[scopes[channel]]
@@ -315,8 +318,7 @@ def put(
         stored: dict[str, TypedBytes] = {}
         for channel, value in outgoing.items():
             if isinstance(value, PreparedList):
-                spans = tuple(Span(*ends) for ends in cached[channel].spans)
-                stored[channel] = (KIND, StoredValue({None: spans}, True).pack())
+                stored[channel] = (KIND, StoredValue.packed_spans(cached[channel].spans))
             elif isinstance(value, StoredValue):
                 stored[channel] = (KIND, packed(conn, bound_values[channel]))
             else:
@@ -340,8 +342,11 @@ def put(
             for channel, stored_value in bound_values.items()
             if stored_value.inline()
         ]
-        removed += superseding.remove_messages(conn, tree, deleted)
-        left = summary_queries.take_out_removed(conn, owner, conversation, removed)
+        if deleted:
+            removed += superseding.remove_messages(conn, tree, deleted)
+        left = NOTHING_REMOVED
+        if removed:
+            left = summary_queries.take_out_removed(conn, owner, conversation, removed)
         return _StoredCheckpoint(tree_ids, cached, added, finder.placed, waiting, left)
 
     stored_checkpoint = None
@@ -353,7 +358,7 @@ def put(
             if isinstance(value, PreparedList)
         }
         ids = {message.id for value in prepared.values() for message in value.rest}
-        unbound = waiting_for(archive.unbound.unbound(conversation), ids)
+        unbound = waiting_for(unbound_values.unbound(conversation), ids)
         stored_checkpoint = yield from Sql(partial(write, prepared=prepared, unbound=unbound), write=True)
         if stored_checkpoint is not None:
             break
@@ -362,17 +367,16 @@ def put(
         new = {**new_versions, **stored_checkpoint.versions}
         yield from put(archive, conversation, ns, parent, checkpoint, metadata, new)
         return
-    archive.unbound.add_trees(conversation, stored_checkpoint.trees)
+    unbound_values.add_trees(conversation, stored_checkpoint.trees)
     if stored_checkpoint.removed.keys:
         yield from drop(archive.runtime, stored_checkpoint.removed)
     for channel, cached in stored_checkpoint.lists.items():
-        archive.lists.add_list(conversation, scope_of(ns, channel), cached)
+        lists.add_list(conversation, scope_of(ns, channel), cached)
         archive.segments.add(cached.tree, (cached.epoch, cached.version), stored_checkpoint.added[channel])
-    archive.unbound.add_placed(conversation, stored_checkpoint.placed)
-    archive.unbound.replace_unbound(conversation, unbound, stored_checkpoint.waiting)
-    yield from _rewrite_unbound(
-        archive, conversation, waiting_for(archive.unbound.unbound(conversation), ids)
-    )
+    unbound_values.add_placed(conversation, stored_checkpoint.placed)
+    unbound_values.replace_unbound(conversation, unbound, stored_checkpoint.waiting)
+    if due := waiting_for(unbound_values.unbound(conversation), ids):
+        yield from _rewrite_unbound(archive, conversation, due)
 
 
 def _time_of(checkpoint: Mapping[str, Any], now: float) -> float:
@@ -437,12 +441,12 @@ def put_writes(
     def write(conn: Conn) -> tuple[Mapping[str, int], list[UnboundValue], bool]:
         """The trees, the values with messages that have no place, and whether the tree has changed."""
 
-        def queries(tree_ids: Mapping[str, int]) -> Iterator[BoundStatement]:
+        def queries(tree_ids: Mapping[str, int]) -> list[BoundStatement]:
             return finder.queries(stored_values, ns, tree_ids)
 
         tree, has_changed = cached_trees.get(""), False
         finder = _Finder(conn, owner, conversation, known, tree)
-        if tree is not None and not any(True for _ in finder.queries(stored_values, ns, cached_trees)):
+        if tree is not None and not finder.queries(stored_values, ns, cached_trees):
             rows, waiting = rows_of(conn, tree, finder)
             condition = trees.unchanged_query(conn, owner, conversation, tree, finder.version)
             if checkpoint_queries.put_writes_if(conn, condition, rows):
@@ -503,31 +507,6 @@ def _rewrite_unbound(
     archive.unbound.replace_unbound(conversation, (), (yield from Sql(write, write=True)))
 
 
-def _put_queries(
-    put_query: BoundStatement, lists: Sequence[tuple[int, PreparedList]]
-) -> Iterator[BoundStatement]:
-    """The query of `put`, beside that of its first list if that is short, and the queries of its lists."""
-    placements = [stored_lists.placement_query(tree, new.rest, new.after) for tree, new in lists]
-    if lists and _is_short(lists[0][1]):
-        yield beside(put_query, placements.pop(0))
-    else:
-        yield put_query
-    yield from placements
-
-
-def _put_rows(
-    answers: Iterator[Sequence[tuple[Any, ...]]], lists: Sequence[PreparedList]
-) -> tuple[tuple[Any, ...], list[Sequence[tuple[Any, ...]]]]:
-    """The row of the query of `put`, and the rows for each list, from the results of `_put_queries`."""
-    size, first = checkpoint_queries.PUT_COLUMNS, next(answers)
-    placements = [[row[size:] for row in first]] if lists and _is_short(lists[0]) else []
-    return first[0][:size], [*placements, *islice(answers, len(lists) - len(placements))]
-
-
-def _is_short(new: PreparedList) -> bool:
-    return len(new.rest) <= MOST_BESIDE
-
-
 class _Finder:
     """Finds the places of messages: those that this transaction placed, known places, and then with queries.
 
@@ -573,16 +552,17 @@ class _Finder:
 
     def queries(
         self, stored_values: Sequence[tuple[str, StoredValue]], ns: str, tree_ids: Mapping[str, int]
-    ) -> Iterator[BoundStatement]:
+    ) -> list[BoundStatement]:
         """The queries for the messages of values; each value is paired with its channel."""
+        if not stored_values:
+            return []
         self._requested = [
             (scope, list(messages.values()))
             for channel, stored_value in stored_values
             for _, scope, messages in unbound_messages(stored_value, ns, channel)
             if scope in tree_ids and len(messages) > 1
         ]
-        for scope, messages in self._requested:
-            yield stored_lists.places_query(tree_ids[scope], messages)
+        return [stored_lists.places_query(tree_ids[scope], messages) for scope, messages in self._requested]
 
     def use_rows(
         self, tree_ids: Mapping[str, int], answers: Iterable[Sequence[tuple[Any, ...]]] = ()

@@ -191,7 +191,9 @@ class UnboundValues(Component):
         """Cache the places of messages."""
         with self._lock:
             known = {**self.placed(conversation), **places}
-            self._placed.put(conversation, dict(list(known.items())[-PLACED_IDS:]))
+            if len(known) > PLACED_IDS:
+                known = dict(list(known.items())[-PLACED_IDS:])
+            self._placed.put(conversation, known)
 
     def deleted(self, conversation: str, checkpoint: bytes | None) -> set[str]:
         """Ids of the messages that the writes after a checkpoint delete."""

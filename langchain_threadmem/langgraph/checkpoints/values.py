@@ -79,6 +79,16 @@ class StoredValue:
         head = json.dumps(lists[None] if self.is_list else lists, separators=(",", ":")).encode()
         return head if self.rest is None else b"\n".join((head, self.rest[0].encode(), self.rest[1]))
 
+    @staticmethod
+    def packed_spans(spans: Sequence[tuple[int, int]]) -> bytes:
+        """The bytes of a list of stored messages alone, by the first and the last key of its spans.
+
+        Example:
+            >>> StoredValue.packed_spans([(5, 9)]) == StoredValue({None: (Span(5, 9),)}, True).pack()
+            True
+        """
+        return json.dumps(spans, separators=(",", ":")).encode()
+
     def spans(self) -> Iterator[Span]:
         return (item for items in self.lists.values() for item in items if isinstance(item, Span))
 

@@ -23,7 +23,7 @@ from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.index.embed import embed_soon
 from langchain_threadmem.index.latest_vectors import stored_now
-from langchain_threadmem.index.removal import Removed, drop
+from langchain_threadmem.index.removal import NOTHING_REMOVED, Removed, drop
 from langchain_threadmem.langgraph.routing.lineage import Lineage
 from langchain_threadmem.messages.codec import decode_stored, encode, is_same_answer, text_of
 from langchain_threadmem.messages.convert import messages_of
@@ -159,7 +159,9 @@ def write_list(
             list_write = ListWrite(conn, tree, rows.head, prepared, otherwise, rows, others)
             value = work(list_write)
             keys = () if list_write.stored is None else list_write.stored.removed
-            left = summary_queries.take_out_removed(conn, runtime.owner, name, keys)
+            left = NOTHING_REMOVED
+            if keys:
+                left = summary_queries.take_out_removed(conn, runtime.owner, name, keys)
             return value, list_write, left
 
         written = yield from Sql(write, write=True)

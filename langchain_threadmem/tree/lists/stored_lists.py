@@ -273,7 +273,6 @@ def place_list(
     writer = _ListWriter(conn, tree_id, head, places, now, emptied, rows_read.parents, whole=whole)
     home = writer.home_of(after, rows_read.after) if messages else None
     chosen = {} if newest is None else {newest.message_id: writer.key_of(newest.parent)}
-    listed = {location.key for location in beginning}
     results, exchange = _results(conn, tree_id, messages, places, after, rows_read.after)
     if results or exchange:
         after_results = [*[n + 1 for n in results], *([0] if exchange else [])]
@@ -284,7 +283,7 @@ def place_list(
         writer.key_of(otherwise),
         after=after,
         home=home,
-        is_before=listed.__contains__,
+        is_before=lambda key: any(location.key == key for location in beginning),
         chosen=chosen,
         beside=exchange,
         later=later,
@@ -295,8 +294,7 @@ def place_list(
             all_messages = [*messages, *_encoded(conn, ending[1:])]
             return place_list(conn, tree_id, all_messages, now, after=after, beginning=beginning, later=later)
     locations = [*writer.apply(planned.steps, messages), *ending[1:]]
-    listed |= {location.key for location in locations}
-    writer.apply_edits(listed)
+    writer.apply_edits(beginning, locations)
     end = writer.end_of(None if ending else planned.home, locations, after)
     written = len(writer.added)
     stays = not written and not whole and newest is None
@@ -500,7 +498,7 @@ class _ListWriter:
             self._grafted[key] = bool(grafts.below(self._conn, self._tree, [key]))
         return self._grafted[key]
 
-    def apply_edits(self, listed: Collection[int]) -> None:
+    def apply_edits(self, beginning: Sequence[Location], locations: Sequence[Location]) -> None:
         """Supersede the answers to edited messages, and remove the earlier versions of redacted messages.
 
         As in `ChatMemory.edit`, the answers are the AI and tool messages of the turn; later turns stay. If
@@ -508,8 +506,12 @@ class _ListWriter:
         trimmed its answers from the list.
 
         Args:
-            listed: The keys of the nodes of the list.
+            beginning: The places of the stored beginning of the list.
+            locations: The places of the other messages.
         """
+        if not (self._versions or self._answers):
+            return
+        listed = {location.key for location in (*beginning, *locations)}
         edited: set[int] = set()
         for key, version in (*self._versions.items(), *self._answers.items()):
             if (old := self._answers_outside(key, listed)) and not self._continues(key):
@@ -678,6 +680,8 @@ def _results(
     Returns:
         Their positions; and, if `after` is such a result, the keys of its call and of the results before it.
     """
+    if not places:
+        return (), ()
     last = next((n for n in range(len(messages) - 1, -1, -1) if messages[n].id in places), -1)
     found = [n for n in range(last) if messages[n].role == RESULT and _is_apart(messages, places, n)]
     is_after_result = last >= 0 and bool(after_rows) and after_rows[0][1] == RESULT
