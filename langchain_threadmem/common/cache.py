@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, Generic, TypeVar, cast
 
@@ -68,6 +68,15 @@ class LruCache(Generic[K, V]):
             if value is not None:
                 self._values.move_to_end(key)
             return value
+
+    def get_each(self, keys: Sequence[K]) -> list[V | None]:
+        """The result of `get` for several keys."""
+        with self._lock:
+            values = [self._values.get(key) for key in keys]
+            for key, value in zip(keys, values, strict=True):
+                if value is not None:
+                    self._values.move_to_end(key)
+            return values
 
     def put(self, key: K, value: V) -> None:
         """Cache a value; the least recently used value may be dropped."""

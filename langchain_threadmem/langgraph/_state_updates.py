@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, get_args
 
 from langchain_core.callbacks import adispatch_custom_event, dispatch_custom_event
-from langchain_core.messages import BaseMessage, RemoveMessage
+from langchain_core.messages import RemoveMessage
 from langchain_core.runnables import RunnableLambda
 from langgraph.config import get_config
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
@@ -15,12 +14,9 @@ from langgraph.runtime import get_runtime
 from langchain_threadmem.common.inputs import check_one_of, is_number, is_whole
 from langchain_threadmem.engine.flow import Call, Flow
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.langgraph._removals import forget_removed
 from langchain_threadmem.langgraph.routing.events import MoveEvent, SelectionEvent
-from langchain_threadmem.langgraph.routing.lineage import Lineage
-from langchain_threadmem.langgraph.routing.route import ActiveThread, Routed, route
+from langchain_threadmem.langgraph.routing.route import ActiveThread, Routed
 from langchain_threadmem.recall.options import Scope
-from langchain_threadmem.selection.run_selector import ThreadedConversation
 
 
 def routed_in(active: ActiveThread | None) -> str | None:
@@ -28,28 +24,14 @@ def routed_in(active: ActiveThread | None) -> str | None:
     return active.get("message_id") if active else None
 
 
-def announced_route(
-    conversation: ThreadedConversation,
-    messages: Sequence[BaseMessage],
-    before: ActiveThread | None,
-    lineage: Lineage,
-    suggest_at: float | None,
-    covers: bool = True,
-    channel: str = "messages",
-) -> Flow[Routed | None]:
-    """Route the messages of a state, with its `active_thread` from before, and announce the events.
+def announced(routed: Routed) -> Flow[None]:
+    """Write the events of a route to the custom stream of the graph, and pass them to the callback handlers.
 
-    Events are written to the custom stream of the graph and passed to the callback handlers of the run. The
-    events of moved turns come before the event of the selection. Messages that a program has deleted from the
-    state since the last run are removed first; `channel` is the channel of the list.
+    The events of moved turns come before the event of the selection.
     """
-    yield from forget_removed(conversation, messages, lineage, get_config(), channel)
-    routed = yield from route(conversation, messages, routed_in(before), lineage, suggest_at, covers)
-    if routed is not None:
-        for event in (*routed.moves, routed.event):
-            if event is not None:
-                yield from _announce(event)
-    return routed
+    for event in (*routed.moves, routed.event):
+        if event is not None:
+            yield from _announce(event)
 
 
 def state_update(routed: Routed, suggests: bool, messages_key: str | None) -> dict[str, Any]:

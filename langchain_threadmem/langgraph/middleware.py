@@ -30,10 +30,11 @@ from langchain_threadmem.engine.owners import OwnerOfRun
 from langchain_threadmem.engine.runtime import Runtime as MemoryRuntime
 from langchain_threadmem.langgraph._conversations import RunConversations
 from langchain_threadmem.langgraph._prompts import Prompts
+from langchain_threadmem.langgraph._removals import forget_removed
 from langchain_threadmem.langgraph._run_config import ConversationId
 from langchain_threadmem.langgraph._running_summaries import with_own_summaries
 from langchain_threadmem.langgraph._state_updates import (
-    announced_route,
+    announced,
     check_recall,
     routed_in,
     shown_before,
@@ -48,7 +49,7 @@ from langchain_threadmem.langgraph.routing.events import (
 )
 from langchain_threadmem.langgraph.routing.lineage import Lineage
 from langchain_threadmem.langgraph.routing.recall_elsewhere import recall_elsewhere
-from langchain_threadmem.langgraph.routing.route import ActiveThread, thread_to
+from langchain_threadmem.langgraph.routing.route import ActiveThread, route, thread_to
 from langchain_threadmem.langgraph.routing.store_messages import store, store_turn
 from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.codec import text_of
@@ -224,11 +225,13 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
         conversation, lineage = self._conversations.of(get_config())
         messages, before = state["messages"], state.get("active_thread")
         # Each model call adds the runners-up; the state is the thread alone.
-        routed = yield from announced_route(
-            conversation, messages, before, lineage, self._suggest_at, covers=False
+        yield from forget_removed(conversation, messages, lineage, get_config(), "messages")
+        routed = yield from route(
+            conversation, messages, routed_in(before), lineage, self._suggest_at, covers=False
         )
         if routed is None:
             return None
+        yield from announced(routed)
         hits = yield from self._recalled(conversation, routed.path, lineage)
         update = state_update(routed, self._suggest_at is not None, "messages" if self._rewrite else None)
         if self._rewrite:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NotRequired, Unpack
 from langchain_core.messages import BaseMessage, RemoveMessage, SystemMessage
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langgraph.channels import UntrackedValue
+from langgraph.config import get_config
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
@@ -25,10 +26,11 @@ from langchain_threadmem.engine.flow import Flow, arun, run
 from langchain_threadmem.engine.owners import OwnerOfRun
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.langgraph._conversations import RunConversations
+from langchain_threadmem.langgraph._removals import forget_removed
 from langchain_threadmem.langgraph._run_config import ConversationId
 from langchain_threadmem.langgraph._running_summaries import with_own_summaries
 from langchain_threadmem.langgraph._state_updates import (
-    announced_route,
+    announced,
     check_recall,
     routed_in,
     shown_before,
@@ -42,7 +44,7 @@ from langchain_threadmem.langgraph.routing.events import (
 )
 from langchain_threadmem.langgraph.routing.lineage import Lineage
 from langchain_threadmem.langgraph.routing.recall_elsewhere import recall_elsewhere
-from langchain_threadmem.langgraph.routing.route import ActiveThread
+from langchain_threadmem.langgraph.routing.route import ActiveThread, route
 from langchain_threadmem.langgraph.routing.store_messages import store_turn
 from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.codec import text_of
@@ -156,11 +158,11 @@ def _select_node(
 
     def work(state: Any, conversation: ThreadedConversation, lineage: Lineage) -> Flow[dict[str, Any]]:
         messages, before = _list(state, messages_key), value_in(state, "active_thread")
-        routed = yield from announced_route(
-            conversation, messages, before, lineage, threshold, channel=messages_key
-        )
+        yield from forget_removed(conversation, messages, lineage, get_config(), messages_key)
+        routed = yield from route(conversation, messages, routed_in(before), lineage, threshold)
         if routed is None:
             return {}
+        yield from announced(routed)
         if is_prompt:
             yield from coverage.counted(conversation, routed.messages or messages)
         update = state_update(routed, threshold is not None, messages_key)

@@ -284,12 +284,12 @@ def decode(
         [HumanMessage(content='Hello', additional_kwargs={}, response_metadata={}, id='h1')]
     """
     try:
-        bodies = _parse([row[1] for row in rows], parsed)
-        return _build(bodies, [row[0] for row in rows], other)
+        return _build(_parse([*map(_BODY, rows)], parsed), map(_ID, rows), other)
     except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
         raise InputError(f"a stored message body cannot be read: {error}; run verify()") from error
 
 
+_ID, _BODY = itemgetter(0), itemgetter(1)
 UNREADABLE = "threadmem_unreadable"
 """The key in `response_metadata` that marks the placeholder of a message that cannot be read."""
 

@@ -9,6 +9,7 @@ for one model call and is never stored; `is_made_up` detects such messages.
 from __future__ import annotations
 
 import re
+from operator import attrgetter
 from typing import Any
 
 from langchain_core.messages import BaseMessage
@@ -33,6 +34,7 @@ summaries of LangChain."""
 # The confusable characters and decompositions of the less-than sign in Unicode, and all opening angle
 # brackets; not «, a quotation mark of French and Russian.
 LESS_THAN = "<≮＜﹤‹❮˂\u1438\u16b2\U0001d236≪⟨⟪\u2329\u3008\u300a\u276c\u2770\u2991\u2993\u29fc\ufe3d\ufe3f"
+_KWARGS = attrgetter("additional_kwargs")
 _ANGLES = re.compile(f"[{LESS_THAN}]")
 
 
@@ -73,11 +75,18 @@ def without_blocks(value: Any) -> Any:
         'Hello'
     """
     if type(value) is list:
+        try:
+            if not any(map(_KWARGS, value)):  # Most lists are messages without any.
+                return value
+        except AttributeError:
+            pass
         kept = [
             item
             for item in value
             if not (
-                getattr(item, "additional_kwargs", None) and isinstance(item, BaseMessage) and is_block(item)
+                (kwargs := getattr(item, "additional_kwargs", None))
+                and isinstance(item, BaseMessage)
+                and kwargs.get("lc_source") == SOURCE
             )
         ]
         return value if len(kept) == len(value) else kept
@@ -88,4 +97,4 @@ def without_blocks(value: Any) -> Any:
 
 def quote(text: str, longest: int) -> str:
     """At most `longest` characters of a text, without characters that could close a tag."""
-    return _ANGLES.sub("&lt;", cut(text, longest))
+    return _ANGLES.sub("&lt;", text if len(text) <= longest else cut(text, longest))

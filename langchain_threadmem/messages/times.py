@@ -67,6 +67,8 @@ def own_time(message: BaseMessage, months: Mapping[str, int] = MONTHS) -> float 
 
 def time_said(message: BaseMessage) -> datetime | None:
     """The time that a message brings, with a zone; `None` if it brings none that can be read."""
+    if not message.additional_kwargs:
+        return None
     seconds = own_time(message)
     return None if seconds is None else time_of(seconds)
 

@@ -28,7 +28,7 @@ from langchain_threadmem.engine.runtime import TreeCache
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.messages.codec import clone, text_of, texts_of
 from langchain_threadmem.messages.prompt import as_prompt, newest_human
-from langchain_threadmem.messages.quoting import HIT_TOKENS, HITS, QUOTED, is_block
+from langchain_threadmem.messages.quoting import HIT_TOKENS, HITS, QUOTED, is_block, without_blocks
 from langchain_threadmem.messages.roles import is_answer
 from langchain_threadmem.messages.tokens import count_text
 from langchain_threadmem.recall.quoting import Recalled
@@ -228,10 +228,10 @@ def covered(
     Cost: four statements, about 0.2 ms, without `read`; five more, about 0.5 ms together, if a question of
     the thread that is not in the cache had an uncertain place.
     """
-    thread = [message for message in thread if not (message.additional_kwargs and is_block(message))]
+    thread = without_blocks(list(thread))
     newest = newest_human(thread)
     if newest is None or is_answer(thread[-1]):
-        return thread
+        return list(thread)
     tree, before = (yield from tree_of(conversation)), conversation.runtime.get(RecalledBefore).values
     known, at = conversation.runtime.get(BlocksBefore).values, _address(conversation, tree, thread)
     found = _NOTHING

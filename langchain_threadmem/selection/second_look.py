@@ -178,11 +178,16 @@ def reconsidered(
         look = look_again(detached(revised[late]), *vectors, turn, vector, reader, compatibility(way))
         return look.revised(networks(way, again=True, agent=agent)) if look else tuple(turn.chances)
 
+    keys = {
+        place: (way, agent, *read[max(place - start - READ_AGAIN, 0) : place - start + 1])
+        for place, turn in enumerate(turn_ends[first:], first)
+        if doubtful(turn)
+    }
+    known = dict(zip(keys, reader.second_looks.get_each(list(keys.values())), strict=True))
     for place, turn in enumerate(turn_ends[first:], first):
-        if doubtful(turn):
+        if (key := keys.get(place)) is not None:
             stored = tuple(turn.chances)
-            key = (way, agent, *read[max(place - start - READ_AGAIN, 0) : place - start + 1])
-            if (chances := reader.second_looks.get(key)) is None:
+            if (chances := known[place]) is None:
                 reader.second_looks.put(key, chances := second_look(place, turn))
             # The likeliest parent may be removed, or older than these turns.
             if chances != stored and chances[0][0] in known_ids:

@@ -12,6 +12,7 @@ from typing import Final
 
 from langchain_core.messages import BaseMessage
 
+from langchain_threadmem.common.cache import cache_of_texts
 from langchain_threadmem.messages.codec import UNREADABLE, texts_of
 from langchain_threadmem.messages.constant_text import NOTHING, ConstantText, constant_text, question_in
 from langchain_threadmem.messages.courtesies import GREETING, greets
@@ -61,6 +62,12 @@ def _first_words(words: str) -> str:
     return beginning.rstrip(_MARKS_AFTER) or beginning
 
 
+@cache_of_texts(256)
+def _constant_of(texts: tuple[str, ...]) -> ConstantText:
+    """`constant_text`; the title of a thread is in the event of each of its messages."""
+    return constant_text(texts)
+
+
 def title_of_thread(opening: Iterable[BaseMessage], constant: ConstantText | None = None) -> str:
     """The title by the first human message that is more than a greeting; empty if no message can be read.
 
@@ -80,6 +87,6 @@ def title_of_thread(opening: Iterable[BaseMessage], constant: ConstantText | Non
     ]
     texts = list(filter(None, map(str.strip, texts_of(asked_first))))
     if constant is None:
-        constant = constant_text(texts)
+        constant = _constant_of(tuple(texts))
     asked = next((text for text in texts if not greets(text)), None)
     return title_of(asked or next(iter(texts), ""), constant)

@@ -242,7 +242,8 @@ class SqliteDatabase(Threaded, forking.Forkable):
         with self._lock:
             if self._writer is None:
                 self._open()
-            self._check_file()
+            if self._file is not None:
+                self._check_file()
             cursor, conn = self._cursor, self._conn
             try:
                 cursor.execute(self._begin_write)

@@ -38,7 +38,9 @@ def tree_of(conversation: Conversation) -> Flow[int]:
     Raises:
         SessionNotFoundError: The tree does not exist, and the memory is read-only.
     """
-    tree = yield from found_tree_of(conversation)
+    tree = conversation.tree
+    if not tree:
+        tree = yield from found_tree_of(conversation)
     if not tree and conversation.runtime.read_only:
         raise SessionNotFoundError(
             f"there is no conversation {conversation.name!r}, and a read-only memory creates none; "

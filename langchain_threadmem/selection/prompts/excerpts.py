@@ -34,6 +34,8 @@ def excerpt(text: str, words: int, about: str = "", lines: int = LINES) -> str:
         >>> excerpt(text, 4, "How much is the hotel in Oslo?")
         'I planned the trip. [... 6 words left out] The hotel in Oslo costs 90 euros.'
     """
+    if text.isascii() and len(text) <= 2 * words + 4:  # There is a space between two words.
+        return text
     ends = _ends(text)
     if len(ends) <= words + 2:
         return text

@@ -187,4 +187,5 @@ def _hit(hit: Recalled, about: str, conversation: str, words: int) -> Iterator[s
 
 
 def _time(node: ConversationNode) -> str:
-    return "" if node.time == EPOCH else f"{node.time:%Y-%m-%dT%H:%M}"
+    time = node.time
+    return "" if time == EPOCH else f"{time:%Y-%m-%dT%H:%M}"

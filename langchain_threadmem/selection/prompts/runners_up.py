@@ -170,10 +170,19 @@ def unseen_at(conn: Conn, tree: int, number: int) -> Sequence[Range]:
 
 
 def _last_turn(conn: Conn, rows: Sequence[NodeRow], key: int) -> list[NodeRow]:
-    if "human" not in [row.role for row in rows]:
+    first = _last_human(rows)
+    if first is None:
         rows = nodes.thread(conn, key)
-    first = max([n for n, row in enumerate(rows) if row.role == "human"], default=0)
+        first = _last_human(rows) or 0
     return [row for row in rows[first:] if row.role != "system"]
+
+
+def _last_human(rows: Sequence[NodeRow]) -> int | None:
+    """The position of the last human message."""
+    for n in range(len(rows) - 1, -1, -1):
+        if rows[n].role == "human":
+            return n
+    return None
 
 
 def forgotten(conn: Conn, keys: Collection[int]) -> set[int]:
@@ -183,6 +192,8 @@ def forgotten(conn: Conn, keys: Collection[int]) -> set[int]:
 
 def _without_forgotten(conn: Conn, read: dict[int, list[NodeRow]]) -> dict[int, list[NodeRow]]:
     left_out = forgotten(conn, [row.key for rows in read.values() for row in rows])
+    if not left_out:
+        return {number: rows for number, rows in read.items() if rows}
     return {
         number: rows for number, rows in read.items() if rows and not any(row.key in left_out for row in rows)
     }
