@@ -30,15 +30,15 @@ from langchain_threadmem.engine.owners import OwnerOfRun
 from langchain_threadmem.engine.runtime import Runtime as MemoryRuntime
 from langchain_threadmem.langgraph._conversations import RunConversations
 from langchain_threadmem.langgraph._prompts import Prompts
-from langchain_threadmem.langgraph._removals import forget_removed
 from langchain_threadmem.langgraph._run_config import ConversationId
-from langchain_threadmem.langgraph._running_summaries import with_own_summaries
 from langchain_threadmem.langgraph._state_updates import (
     announced,
     check_recall,
+    forget_removed,
     routed_in,
     shown_before,
     state_update,
+    with_own_summaries,
 )
 from langchain_threadmem.langgraph._system import shared_system
 from langchain_threadmem.langgraph.routing.events import (

@@ -36,7 +36,7 @@ from langchain_threadmem.errors import InputError, OwnerRequiredError
 from langchain_threadmem.langgraph import checkpoints
 from langchain_threadmem.langgraph._run_config import REPLACED, thread_name
 from langchain_threadmem.langgraph._system import SystemIntegration, owners_found
-from langchain_threadmem.langgraph.checkpoints.scopes import CONVERSATION_CHANNEL
+from langchain_threadmem.langgraph.checkpoints.values import CONVERSATION_CHANNEL
 from langchain_threadmem.langgraph.routing.lineage import Lineage
 from langchain_threadmem.messages.ids import name_of
 

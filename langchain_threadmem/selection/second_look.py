@@ -136,10 +136,22 @@ def _is_clear(near: Floats, chosen: int) -> bool:
 
 def doubtful(turn: TurnEnd, sure: float = SURE) -> bool:
     """Whether a turn gets a second look: it has an answer, and its parent is the likeliest, but uncertain."""
-    chances = turn.chances
-    if turn.settled or turn.is_open:
-        return False
-    return len(chances) > 1 and chances[0][1] <= sure and chances[0][0] == turn.previous
+    return bool(_doubtful([turn], sure))
+
+
+def _doubtful(turns: Sequence[TurnEnd], sure: float = SURE) -> list[int]:
+    """The positions of the turns that get second looks."""
+    found = []
+    for place, turn in enumerate(turns):
+        chances = turn.chances
+        if (
+            len(chances) > 1
+            and chances[0][1] <= sure
+            and chances[0][0] == turn.previous
+            and not (turn.settled or turn.is_open)
+        ):
+            found.append(place)
+    return found
 
 
 def reconsidered(
@@ -179,9 +191,8 @@ def reconsidered(
         return look.revised(networks(way, again=True, agent=agent)) if look else tuple(turn.chances)
 
     keys = {
-        place: (way, agent, *read[max(place - start - READ_AGAIN, 0) : place - start + 1])
-        for place, turn in enumerate(turn_ends[first:], first)
-        if doubtful(turn)
+        first + n: (way, agent, *read[max(first + n - start - READ_AGAIN, 0) : first + n - start + 1])
+        for n in _doubtful(turn_ends[first:])
     }
     known = dict(zip(keys, reader.second_looks.get_each(list(keys.values())), strict=True))
     for place, turn in enumerate(turn_ends[first:], first):

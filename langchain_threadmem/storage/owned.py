@@ -25,7 +25,7 @@ class OwnedDatabase:
         self.dialect = database.dialect
         self.path: Path | None = database.path
         self.seal = seal
-        self._plain = Plain(owner)
+        self.plain = Plain(owner)
         self._admitted = False
 
     def admit(self) -> None:
@@ -78,7 +78,7 @@ class OwnedDatabase:
             set_owner(conn, self._owner)
         seal = self.seal
         if seal is None:
-            conn.plain = self._plain
+            conn.plain = self.plain
             return
         if not self._admitted:
             encryption_keys.admit(conn, seal)
@@ -97,7 +97,11 @@ class _Owned(Generic[T]):
         self._transaction = transaction
 
     def __call__(self, conn: Conn) -> T:
-        self._database.own(conn)
+        database = self._database
+        if database.seal is None and not conn.restricted:
+            conn.plain = database.plain
+        else:
+            database.own(conn)
         try:
             return self._transaction(conn)
         finally:

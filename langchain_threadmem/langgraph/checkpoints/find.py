@@ -9,9 +9,8 @@ from langchain_threadmem.errors import InputError, NodeNotFoundError
 from langchain_threadmem.langgraph.checkpoints import queries as checkpoint_queries
 from langchain_threadmem.langgraph.checkpoints.queries import CheckpointRow, unpack_id
 from langchain_threadmem.langgraph.checkpoints.save import Archive, blobs_of
-from langchain_threadmem.langgraph.checkpoints.scopes import START
 from langchain_threadmem.langgraph.checkpoints.spans import SpanReader
-from langchain_threadmem.langgraph.checkpoints.values import spans_of
+from langchain_threadmem.langgraph.checkpoints.values import START, spans_of
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import nodes
 

@@ -18,9 +18,9 @@ from langchain_threadmem.index.removal import Removed, drop
 from langchain_threadmem.langgraph.checkpoints import queries as checkpoint_queries
 from langchain_threadmem.langgraph.checkpoints.queries import Address, CheckpointRow
 from langchain_threadmem.langgraph.checkpoints.save import Archive, blobs_of
-from langchain_threadmem.langgraph.checkpoints.scopes import CONVERSATION_CHANNEL
 from langchain_threadmem.langgraph.checkpoints.spans import SpanReader
 from langchain_threadmem.langgraph.checkpoints.values import (
+    CONVERSATION_CHANNEL,
     KIND,
     ListPart,
     Span,

@@ -31,7 +31,6 @@ from langchain_threadmem.index.removal import NOTHING_REMOVED, Removed, drop
 from langchain_threadmem.langgraph.checkpoints import queries as checkpoint_queries
 from langchain_threadmem.langgraph.checkpoints.queries import CheckpointRow, WriteRow, pack_id
 from langchain_threadmem.langgraph.checkpoints.removals import removed_by, removed_in_input
-from langchain_threadmem.langgraph.checkpoints.scopes import CONVERSATION_CHANNEL, START, scope_of
 from langchain_threadmem.langgraph.checkpoints.spans import SegmentCache
 from langchain_threadmem.langgraph.checkpoints.unbound_values import (
     KnownPlace,
@@ -42,7 +41,14 @@ from langchain_threadmem.langgraph.checkpoints.unbound_values import (
     unbound_messages,
     waiting_for,
 )
-from langchain_threadmem.langgraph.checkpoints.values import KIND, StoredValue, take_apart
+from langchain_threadmem.langgraph.checkpoints.values import (
+    CONVERSATION_CHANNEL,
+    KIND,
+    START,
+    StoredValue,
+    scope_of,
+    take_apart,
+)
 from langchain_threadmem.messages.parts import (
     Parts,
     Serializer,

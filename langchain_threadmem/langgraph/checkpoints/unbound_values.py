@@ -16,8 +16,14 @@ from langchain_threadmem.common.cache import LruCache
 from langchain_threadmem.engine.runtime import Component, Runtime
 from langchain_threadmem.langgraph.checkpoints import queries as checkpoint_queries
 from langchain_threadmem.langgraph.checkpoints.queries import WriteRow
-from langchain_threadmem.langgraph.checkpoints.scopes import scope_within
-from langchain_threadmem.langgraph.checkpoints.values import Inline, ListPart, ListParts, Span, StoredValue
+from langchain_threadmem.langgraph.checkpoints.values import (
+    Inline,
+    ListPart,
+    ListParts,
+    Span,
+    StoredValue,
+    scope_within,
+)
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree.lists.encoded import EncodedMessage
 from langchain_threadmem.tree.lists.list_cache import CACHED_CONVERSATIONS

@@ -4,7 +4,7 @@ A checkpoint, a pending write or the input of a graph contains lists of messages
 already stores. A `StoredValue` contains spans of stored messages (two keys each, whatever their length), the
 bodies of new messages, and bytes of the saver's serializer for everything else. Only messages of the codec's
 classes are taken out of a value, and only from the exact types `list` and `dict`. The value that is read
-equals the value that was written.
+equals the value that was written. A *scope* names the tree that stores the messages of a channel.
 """
 
 from __future__ import annotations
@@ -20,10 +20,30 @@ from langchain_threadmem.errors import InputError
 from langchain_threadmem.messages.codec import MESSAGE_CLASSES, Parsed, StoredMessage, decode_stored, encode
 from langchain_threadmem.messages.typed_json import ReadOpaque, WriteOpaque
 
+CONVERSATION_CHANNEL = "messages"
+"""The channel of the root namespace that contains the messages of the conversation."""
+START, ROOT = "__start__", "__root__"
 KIND = "#"
 """The format name of a `StoredValue`; other values have the name of their serializer's format."""
 
 _CLASSES = frozenset(MESSAGE_CLASSES.values())
+
+
+def scope_of(ns: str, channel: str) -> str:
+    """The scope of the tree that stores the messages of a channel; each channel has a different scope.
+
+    Example:
+        >>> scope_of("", "messages"), scope_of("child:1", "notes")
+        ('', '["child:1","notes"]')
+    """
+    if not ns and channel == CONVERSATION_CHANNEL:
+        return ""
+    return json.dumps([ns, channel], separators=(",", ":"))
+
+
+def scope_within(ns: str, channel: str, key: str | None) -> str:
+    """The scope for a list inside a value: of the channel that its key names, else of the value's channel."""
+    return scope_of(ns, key if key is not None else ROOT if channel == START else channel)
 
 
 class Span(NamedTuple):

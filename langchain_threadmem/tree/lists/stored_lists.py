@@ -588,7 +588,7 @@ class _ListWriter:
         return after
 
 
-class _Places(NamedTuple):
+class _FoundPlaces(NamedTuple):
     """The places of messages.
 
     Attributes:
@@ -610,7 +610,7 @@ def _places(
     *,
     whole: bool = True,
     fills: bool = True,
-) -> _Places:
+) -> _FoundPlaces:
     """The places of messages.
 
     Args:
@@ -621,7 +621,7 @@ def _places(
         whole: As for `place_list`.
         fills: Whether a removed place without a body is a place of its message.
     """
-    found = _Places({}, set(), {})
+    found = _FoundPlaces({}, set(), {})
     if not rows:
         return found
     given = {message.id: message.body for message in messages}
