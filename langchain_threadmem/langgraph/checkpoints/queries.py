@@ -8,8 +8,8 @@ Values of different forks have different numbers, even if their channel versions
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -26,6 +26,7 @@ from langchain_threadmem.tree.trees import TreeVersion
 
 _AFTER_ALL = b"\xff" * 17
 """Higher than the stored form of every id; see `pack_id`."""
+_UUID = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _UUID_EPOCH = 0x01B21DD213814000  # 100 ns from 1582, where the times in UUIDs begin, to 1970
 
 
@@ -71,9 +72,8 @@ def pack_id(text: str) -> bytes:
         >>> pack_id("1ef4f797-8335-6428-8001-8a1503f9b875").hex()
         '1ef4f7978335642880018a1503f9b875'
     """
-    with suppress(ValueError):
-        if str(number := UUID(text)) == text:
-            return number.bytes
+    if _UUID.fullmatch(text):
+        return bytes.fromhex(text.replace("-", ""))
     marked = b"\xff" + text.encode("utf-8", "surrogatepass")
     return marked + b"\xff" if len(marked) == 16 else marked
 

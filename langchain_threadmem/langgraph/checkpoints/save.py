@@ -216,6 +216,7 @@ class _StoredCheckpoint(NamedTuple):
     lists: dict[str, CachedList]
     added: dict[str, Sequence[MessageRow]]
     placed: Mapping[tuple[str, str], KnownPlace]
+    unbound: Sequence[UnboundValue]
     waiting: list[UnboundValue | None]
     removed: Removed
 
@@ -263,9 +264,7 @@ def put(
     made = _time_of(checkpoint, now)
     deleted = set() if ns else _deleted(archive, conversation, metadata, values, parent_id)
 
-    def write(
-        conn: Conn, prepared: Mapping[str, PreparedList], unbound: Sequence[UnboundValue]
-    ) -> _StoredCheckpoint | _OwnVersions | None:
+    def write(conn: Conn, prepared: Mapping[str, PreparedList]) -> _StoredCheckpoint | _OwnVersions | None:
         scopes = {channel: scope_of(ns, channel) for channel in prepared}
         # The query of the first list is beside that of the checkpoint if the list is short.
         is_short = bool(prepared) and len(next(iter(prepared.values())).rest) <= MOST_BESIDE
@@ -342,6 +341,9 @@ def put(
         )
         if put_rows.exists:
             checkpoint_queries.delete_unused_blobs(conn, tree)
+        # The write of a task may have stored a value until the tree was locked.
+        ids = {message.id for new in prepared.values() for message in new.rest}
+        unbound = waiting_for(unbound_values.unbound(conversation), ids)
         waiting: list[UnboundValue | None] = [value.rewrite(conn, finder) for value in unbound]
         waiting += [
             UnboundValue(ns, channel, stored_value, (tree, numbers[channel]), stored[channel][1])
@@ -353,7 +355,7 @@ def put(
         left = NOTHING_REMOVED
         if removed:
             left = summary_queries.take_out_removed(conn, owner, conversation, removed)
-        return _StoredCheckpoint(tree_ids, cached, added, finder.placed, waiting, left)
+        return _StoredCheckpoint(tree_ids, cached, added, finder.placed, unbound, waiting, left)
 
     stored_checkpoint = None
     for is_retry in (False, True):
@@ -363,9 +365,7 @@ def put(
             for channel, value in outgoing.items()
             if isinstance(value, PreparedList)
         }
-        ids = {message.id for value in prepared.values() for message in value.rest}
-        unbound = waiting_for(unbound_values.unbound(conversation), ids)
-        stored_checkpoint = yield from Sql(partial(write, prepared=prepared, unbound=unbound), write=True)
+        stored_checkpoint = yield from Sql(partial(write, prepared=prepared), write=True)
         if stored_checkpoint is not None:
             break
     assert stored_checkpoint is not None, "without cached lists, no list can be out of date"
@@ -380,7 +380,8 @@ def put(
         lists.add_list(conversation, scope_of(ns, channel), cached)
         archive.segments.add(cached.tree, (cached.epoch, cached.version), stored_checkpoint.added[channel])
     unbound_values.add_placed(conversation, stored_checkpoint.placed)
-    unbound_values.replace_unbound(conversation, unbound, stored_checkpoint.waiting)
+    unbound_values.replace_unbound(conversation, stored_checkpoint.unbound, stored_checkpoint.waiting)
+    ids = {message.id for value in prepared.values() for message in value.rest}
     if due := waiting_for(unbound_values.unbound(conversation), ids):
         yield from _rewrite_unbound(archive, conversation, due)
 
