@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from langchain_threadmem.common.type_variables import T
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import NodeNotFoundError, SessionNotFoundError
@@ -41,12 +43,33 @@ def tree_of(conversation: Conversation) -> Flow[int]:
     tree = conversation.tree
     if not tree:
         tree = yield from found_tree_of(conversation)
+        _check_found(conversation, tree)
+    return tree
+
+
+def _check_found(conversation: Conversation, tree: int) -> None:
     if not tree and conversation.runtime.read_only:
         raise SessionNotFoundError(
             f"there is no conversation {conversation.name!r}, and a read-only memory creates none; "
             "MemorySystem.conversations() lists all"
         )
-    return tree
+
+
+def read_in_tree(conversation: Conversation, read: Callable[[Conn, int], T]) -> Flow[T]:
+    """The result of a read that gets the id of the conversation's tree, which its transaction finds.
+
+    Raises:
+        SessionNotFoundError: As for `tree_of`.
+    """
+    owner, name = conversation.runtime.owner, conversation.name
+
+    def find_and_read(conn: Conn) -> tuple[int, T]:
+        tree = conversation.tree or trees.find(conn, owner, name) or NO_TREE
+        return tree, read(conn, tree)
+
+    conversation._tree, result = yield from Sql(find_and_read)
+    _check_found(conversation, conversation._tree)
+    return result
 
 
 def found_tree_of(conversation: Conversation) -> Flow[int]:

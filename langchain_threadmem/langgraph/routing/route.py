@@ -68,7 +68,7 @@ from langchain_threadmem.storage.statements import BoundStatement, Conn, beside
 from langchain_threadmem.tree import branches, nodes, revise, trees, turn_branches
 from langchain_threadmem.tree import placements as stored_placements
 from langchain_threadmem.tree.append import TIP, NodeWriter
-from langchain_threadmem.tree.conversation import tree_of
+from langchain_threadmem.tree.conversation import read_in_tree, tree_of
 from langchain_threadmem.tree.lists.stored_lists import Newest, NodePlace, StoredList
 from langchain_threadmem.tree.nodes import NodeRow
 
@@ -268,18 +268,21 @@ def _route(
     """
     write_value, start = conversation.runtime.parts.keep, start_of_turn(spoken, newest)
     earlier, unchecked = list(spoken[:start]), None
+    chunks: Sequence[bytes] = ()
     if earlier:
         prepared = prepare(conversation, earlier)
         unchecked = prepared if prepared.is_cached and not lineage.rewound else None
+        stored_before = earlier
         if unchecked is None:
             earlier, _ = yield from store_spoken(conversation, earlier, routed, prepared)
+        if earlier is stored_before:
+            chunks = prepared.chunks
     if lineage.rewound:
         yield from _revive(conversation, earlier)
     shift, spoken = len(earlier) - start, [*earlier, *spoken[start:]]
     start, newest = start + shift, newest + shift
-    tree = yield from tree_of(conversation)  # The first messages of a list may have created it.
 
-    def read(conn: Conn) -> tuple[int, int | None, Past, int] | None:
+    def read(conn: Conn, tree: int) -> tuple[int, int | None, Past, int] | None:
         known = _read_known(conn, tree, spoken, newest, lineage)
         if unchecked is not None and not unchecked.is_current(tree, known.head):
             return None
@@ -298,7 +301,7 @@ def _route(
         unrouted = range(first, newest + 1)
         return first, *_past(conn, tree, spoken, unrouted, routed, lineage, known, write_value), at
 
-    if (found := (yield from Sql(read))) is None:  # Another writer has changed the tree.
+    if (found := (yield from read_in_tree(conversation, read))) is None:  # Another writer changed the tree.
         yield from store(conversation, earlier, routed)
         return (yield from _route(conversation, spoken, newest, routed, lineage, suggest))
     first, began, past, at = found
@@ -310,12 +313,12 @@ def _route(
         return NEW_VERSION if stored.written else IN_PLACE, stored
     selected = yield from select(conversation, spoken[newest], past, suggest)
 
-    queries = _Queries(tree, selected, began, lineage, at)
+    queries = _Queries(conversation.tree, selected, began, lineage, at)
 
     def work(write: ListWrite) -> tuple[Placed, StoredList]:
         return _place(conversation, write, spoken[first : newest + 1], queries)
 
-    prepared = prepare(conversation, spoken[: newest + 1])
+    prepared = prepare(conversation, spoken[: newest + 1], chunks)
     placed, stored = yield from write_list(conversation, prepared, work, selected.parent, queries.all)
     stored_now(conversation.runtime, selected.vectors)
     selected = placed.selected

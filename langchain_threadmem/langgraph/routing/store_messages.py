@@ -47,7 +47,7 @@ from langchain_threadmem.summaries import queries as summary_queries
 from langchain_threadmem.tree import nodes, superseding, trees, turn_branches
 from langchain_threadmem.tree import placements as stored_placements
 from langchain_threadmem.tree.append import TIP, Parent
-from langchain_threadmem.tree.conversation import created_tree_of, tree_of
+from langchain_threadmem.tree.conversation import created_tree_of, read_in_tree, tree_of
 from langchain_threadmem.tree.lists import stored_lists
 from langchain_threadmem.tree.lists.encoded import EncodedMessage
 from langchain_threadmem.tree.lists.list_cache import CachedList, ListCache, PreparedList
@@ -177,15 +177,22 @@ def write_list(
     return value
 
 
-def prepare(conversation: ThreadedConversation, spoken: Sequence[BaseMessage]) -> PreparedList:
+def prepare(
+    conversation: ThreadedConversation, spoken: Sequence[BaseMessage], chunks: Sequence[bytes] = ()
+) -> PreparedList:
     """A list that is prepared for storing.
+
+    Args:
+        conversation: The conversation.
+        spoken: The list.
+        chunks: Fingerprints of the first chunks of the list, if they are known.
 
     Raises:
         InputError: A message cannot be stored.
     """
     write_value = conversation.runtime.parts.keep
     cached = conversation.runtime.get(ListCache).lists(conversation.name)
-    prepared = PreparedList.of(list(spoken), cached, write_value)
+    prepared = PreparedList.of(list(spoken), cached, write_value, chunks)
     if prepared is None:
         for message in spoken:
             encode(message, write_value)
@@ -507,21 +514,21 @@ def _recognised(
     Human messages and answers without a stored id are compared by their texts, in the order of time; an
     answer may be new. Messages without an answer are no history: a person may repeat a message.
     """
-    tree = yield from tree_of(conversation)
-    if not tree or not any(map(is_answer, reversed(messages))):
+    if not any(map(is_answer, reversed(messages))):
         return None
     last = next(m for m in reversed(messages) if isinstance(m, HumanMessage) or is_answer(m))
 
-    def read_origins(conn: Conn) -> tuple[list[int], list[int | None]]:
+    def read_origins(conn: Conn, tree: int) -> tuple[list[int], list[int | None]]:
         # If the last is stored, so are the ids before it, or a saver has stored the list meanwhile.
-        if nodes.places(conn, tree, str(last.id)):
+        if not tree or nodes.places(conn, tree, str(last.id)):
             return [], []
         said = [n for n, m in enumerate(messages) if isinstance(m, HumanMessage) or is_answer(m)]
         return said, [nodes.first_version(conn, tree, str(messages[n].id)) for n in said]
 
-    said, origins = yield from Sql(read_origins)
+    said, origins = yield from read_in_tree(conversation, read_origins)
     if not said:
         return None
+    tree = conversation.tree
     stored = (yield from turns(conversation.runtime, tree)).in_order()
     repeated = _repeated([messages[n] for n in said], origins, stored)
     if not repeated:

@@ -65,7 +65,9 @@ def is_message_list(value: Any) -> bool:
     return len(ids) == len(value) and not (None in ids or "" in ids)
 
 
-def fingerprints(messages: Sequence[BaseMessage], other: WriteOpaque | None = None) -> list[bytes]:
+def fingerprints(
+    messages: Sequence[BaseMessage], other: WriteOpaque | None = None, known: Sequence[bytes] = ()
+) -> list[bytes]:
     """Fingerprints of the full chunks of a list, up to the first chunk without a fingerprint.
 
     The cost is about 0.3 µs per message.
@@ -74,13 +76,14 @@ def fingerprints(messages: Sequence[BaseMessage], other: WriteOpaque | None = No
         messages: The list.
         other: Writes parts of types that msgpack does not support; without it, a chunk with such a part has
             no fingerprint.
+        known: The fingerprints of the first chunks, if they are known.
     """
 
     def as_extension(value: Any) -> ormsgpack.Ext:
         return ormsgpack.Ext(0, typed_json.dumps(value, other=other).encode())
 
-    hashes = []
-    for start in range(0, len(messages) - CHUNK + 1, CHUNK):
+    hashes = [*known]
+    for start in range(len(known) * CHUNK, len(messages) - CHUNK + 1, CHUNK):
         chunk = messages[start : start + CHUNK]
         try:
             packed = ormsgpack.packb(

@@ -93,7 +93,11 @@ class PreparedList:
 
     @classmethod
     def of(
-        cls, value: Any, cached: Sequence[CachedList] = (), other: WriteOpaque | None = None
+        cls,
+        value: Any,
+        cached: Sequence[CachedList] = (),
+        other: WriteOpaque | None = None,
+        known: Sequence[bytes] = (),
     ) -> PreparedList | None:
         """Prepare the value of a channel; `None` if the value is not a list of messages alone.
 
@@ -101,34 +105,35 @@ class PreparedList:
             value: The value.
             cached: The cached lists of the channel.
             other: Writes parts of types that JSON does not have.
+            known: As for `fingerprints`.
         """
         if not is_message_list(value):
             return None
-        messages, chunks = list(value), fingerprints(value, other)
+        messages, chunks = list(value), fingerprints(value, other, known)
         if (replaced := cls._of_replaced(messages, chunks, cached, other)) is not None:
             return replaced
-        known = 0  # the number of chunks with which a cached list begins
+        shared = 0  # the number of chunks with which a cached list begins
         for candidate in cached:
             count = len(candidate.chunks)
             if candidate.chunks != chunks[:count]:
                 count = _common_length(candidate.chunks, chunks)
-            known = max(known, count)
-        rest = encode_messages(messages[known * CHUNK :], other)
+            shared = max(shared, count)
+        rest = encode_messages(messages[shared * CHUNK :], other)
         if rest is None:
             return None
         base, in_rest = None, 0
         for candidate in cached:
-            if candidate.chunks[:known] != chunks[:known]:
+            if candidate.chunks[:shared] != chunks[:shared]:
                 continue
             same = 0
-            if len(candidate.chunks) == known:
+            if len(candidate.chunks) == shared:
                 for old, new in zip(candidate.tail, rest, strict=False):
                     if old != new:
                         break
                     same += 1
             if base is None or same > in_rest:
                 base, in_rest = candidate, same
-        matched = known * CHUNK + in_rest
+        matched = shared * CHUNK + in_rest
         if base is None or not matched:
             return cls(messages, chunks, None, 0, rest)
         if base.shared is not None and matched > base.shared:
