@@ -494,11 +494,12 @@ class PipelinedConn(Conn):
     def each(self, *queries: BoundStatement) -> list[list[tuple[Any, ...]]]:
         """Execute independent statements in one round trip."""
         self._flush()
-        cursors = []
+        cursors: list[Cursor] = []
         for statement, values in queries:
             sql, order = statement.forms.get(self._form) or statement.form(self._form)
+            cursors.append(self._connection.cursor() if cursors else self._cursor)
             try:
-                cursors.append(self._connection.execute(sql, values if order is None else order(values)))
+                cursors[-1].execute(sql, values if order is None else order(values))
             except (UnicodeEncodeError, OverflowError) as error:
                 raise refused(error) from error
         return [cursor.fetchall() for cursor in cursors]

@@ -157,7 +157,9 @@ def _probabilities(
     for place, (turn, before) in enumerate(zip(turn_ends, previous.tolist(), strict=True)):
         tracks.append(track := [])
         if turn.chances:
-            placed[place] = dict(turn.chances).get(turn.previous, 1.0)
+            likeliest, chance = turn.chances[0]  # Most turns continue it.
+            is_likeliest = likeliest == turn.previous
+            placed[place] = chance if is_likeliest else dict(turn.chances).get(turn.previous, 1.0)
         for parent, chance in turn.chances or (((turn.previous, 1.0),) if before >= 0 else ()):
             if (at := places.get(parent)) is not None:
                 track.append((at, chance))
