@@ -87,7 +87,11 @@ def index_nodes_and_rename_tables(conn: Conn) -> None:
         _copy_nodes(conn)
     else:
         drop_views(conn, "node", *RENAMED)
-        conn.script("ALTER TABLE threadmem_node DROP COLUMN named, DROP COLUMN opens")
+        conn.script(
+            "ALTER TABLE threadmem_node DROP COLUMN named, DROP COLUMN opens",
+            "DROP INDEX threadmem_node_unsaid",
+        )
+    index_unsaid(conn)
     conn.script(
         "CREATE UNIQUE INDEX threadmem_node_seq ON threadmem_node (tree, seq)",
         "CREATE INDEX threadmem_node_message ON threadmem_node (tree, message)",
@@ -121,8 +125,6 @@ def _copy_nodes(conn: Conn) -> None:
         f"INSERT INTO threadmem_node_9 SELECT {', '.join(kept)}, {checksum} FROM threadmem_node ORDER BY key",
         "DROP TABLE threadmem_node",
         "ALTER TABLE threadmem_node_9 RENAME TO threadmem_node",
-        "CREATE INDEX threadmem_node_unsaid ON threadmem_node (tree) "
-        "WHERE state > 0 OR role NOT IN ('human', 'ai', 'chat')",
     )
 
 

@@ -112,8 +112,11 @@ node = Table(
 Index("threadmem_node_seq", node.c.tree, node.c.seq, unique=True)
 Index("threadmem_node_message", node.c.tree, node.c.message)
 # The nodes that are no messages of a conversation's list: all but the live messages of people and models.
+# For NOT IN, SQLite would build a table of the roles at each insert, in 4 µs of an append.
 node_unsaid = _partial_index(
-    "threadmem_node_unsaid", node.c.tree, where="state > 0 OR role NOT IN ('human', 'ai', 'chat')"
+    "threadmem_node_unsaid",
+    node.c.tree,
+    where="state > 0 OR (role <> 'human' AND role <> 'ai' AND role <> 'chat')",
 )
 
 # The title and the summary of a message.

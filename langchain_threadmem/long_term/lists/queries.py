@@ -62,9 +62,10 @@ replaced it. A list of threads reads all nodes, and builds no object for each.
 
 _unsaid, _earlier = node.alias("unsaid"), node.alias("earlier")
 _said: list[ColumnElement[str]] = [literal_column(f"'{role}'") for role in SPOKEN]
+_is_unsaid = and_(*(_unsaid.c.role != role for role in _said))
 _others = (  # Counted by the index `schema.node_unsaid`.
     select(func.count(_unsaid.c.tree))
-    .where(_unsaid.c.tree == tree.c.id, or_(_unsaid.c.state > ZERO, _unsaid.c.role.not_in(_said)))
+    .where(_unsaid.c.tree == tree.c.id, or_(_unsaid.c.state > ZERO, _is_unsaid))
     .correlate(tree)
     .scalar_subquery()
 )
