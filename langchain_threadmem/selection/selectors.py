@@ -161,7 +161,8 @@ class SemanticNodeSelector(FlowSelector):
     Text that most human messages of a conversation share, such as a prompt template, a time stamp, a
     signature or a greeting, is left out (`messages.constant_text`).
 
-    A message that announces another subject ("new topic: ...") leaves the last thread.
+    A message that announces another subject ("new topic: ...") leaves the last thread. A message that goes
+    back to the first answer of a thread, or to the last but one ("back to your first version"), continues it.
 
     The selector has phrases of 14 languages (`threads/features/languages`); the language of a message is that
     of its words, or of the latest turns. The default embedding model supports English only: with the extra

@@ -190,6 +190,19 @@ def announces(message: str, phrases: Phrases) -> bool:
     return found is not None and len(_WORD.findall(message[found.end() - 1 :])) > (1 if phrases.spaces else 0)
 
 
+def restores(message: str, phrases: Phrases) -> str:
+    """The earlier answer of a thread to which a message goes back: "firsts", "befores", or "" for none.
+
+    Example:
+        >>> from langchain_threadmem.selection.features.phrases import phrases_in
+        >>> said = "Go back to your first idea", "Return to the version before", "Tell me about the first one"
+        >>> [restores(message, phrases_in("en")) for message in said]
+        ['firsts', 'befores', '']
+    """
+    text = unaccented(_read(message, phrases)[0][:LONGEST_POINTER])
+    return next((marks for marks, pattern in phrases.restoring.items() if pattern.search(text)), "")
+
+
 _PHRASES_OF_QUESTIONS = {
     "asks_closed": "closed",
     "asks_choice": "disjunctions",

@@ -97,6 +97,11 @@ class Phrases:
             for any ending.
         forms: Words for what an answer can become, such as "email".
         announcements: Beginnings of a message that announce another subject ("new topic: ...").
+        restores: Words that go back to an earlier answer. For these and the next lists, as for edits, a star
+            stands for any ending.
+        firsts: Words that mark the first of several answers.
+        befores: Words that mark the answer before the last.
+        versions: Words for an answer that these mark, such as "version".
     """
 
     name: str = ""
@@ -138,6 +143,10 @@ class Phrases:
     edits: tuple[str, ...] = ()
     forms: tuple[str, ...] = ()
     announcements: tuple[str, ...] = ()
+    restores: tuple[str, ...] = ()
+    firsts: tuple[str, ...] = ()
+    befores: tuple[str, ...] = ()
+    versions: tuple[str, ...] = ()
 
     @cached_property
     def vocabulary(self) -> frozenset[str]:
@@ -175,11 +184,33 @@ class Phrases:
         return re.compile(rf"{before}(?:{'|'.join(map(re.escape, every)) or '(?!)'})\s*{_DIVISION}+\W*\w")
 
     @cached_property
+    def restoring(self) -> Mapping[str, re.Pattern[str]]:
+        """Patterns for "back to your first version" and "back to the version before", by their lists."""
+        return {marks: self._restoring(marks) for marks in ("befores", "firsts")}
+
+    def _restoring(self, marks: str) -> re.Pattern[str]:
+        word, of, alone = r"[^\w.;:!?]+\w+", r"[\s']+(?:\w\w?[\s']+)?", r"(?=\W*$|[,.;:!?])"
+        between, beside = rf"(?:{word}){{0,3}}?[^\w.;:!?]+", rf"(?:{word})?[^\w.;:!?]+"
+        if not self.spaces:
+            between, beside, of, alone = ".{0,8}?", ".{0,3}?", ".?", "(?!)"
+        restores, mark, version = map(self._any_of, ("restores", marks, "versions"))
+        marked = f"(?:{mark}{beside}{version}|{version}{of}{mark})"
+        whole = f"(?:{word}){{1,3}}?[^\\w.;:!?]+{mark}{alone}"
+        return re.compile(f"{restores}(?:{between}{marked}|{whole})|{marked}{between}{restores}")
+
+    def _any_of(self, name: str) -> str:
+        """A pattern for the phrases of a list, without accents; a star stands for any ending."""
+        edge = r"\b" if self.spaces else ""
+        every = sorted(set(map(unaccented, getattr(self, name))), key=lambda form: (-len(form), form))
+        forms = [re.escape(form.removesuffix("*")) + r"\w*" * form.endswith("*") for form in every]
+        return f"{edge}(?:{'|'.join(forms) or '(?!)'}){edge}"
+
+    @cached_property
     def patterns(self) -> Mapping[str, tuple[frozenset[str], frozenset[str] | None, re.Pattern[str]]]:
         """For each cue: its single words that match anywhere, the first words of its other phrases, and a
         pattern for these phrases. Without spaces there are no words, and `None` for the first words.
         """
-        return {cue: self._pattern(cue) for cue in _CUES if cue not in ("edits", "forms", "announcements")}
+        return {cue: self._pattern(cue) for cue in _CUES if cue not in ("edits", *_ABOUT_PLACES)}
 
     def _pattern(self, cue: str) -> tuple[frozenset[str], frozenset[str] | None, re.Pattern[str]]:
         phrases, anywhere = (
@@ -231,7 +262,9 @@ _AT_THE_START = frozenset(
 _QUESTIONS = frozenset(["asking", "closed"])
 AFFIXES: Final = ("endings", "prefixes")
 """The lists that are not phrases of a cue."""
-_ABOUT_ANSWERS: Final = ("pointers", "edits", "forms", "announcements")
+_ABOUT_PLACES: Final = ("forms", "announcements", "restores", "firsts", "befores", "versions")
+"""The lists that are searched in other ways than the phrases of a cue, beside the edits."""
+_ABOUT_ANSWERS: Final = ("pointers", "edits", *_ABOUT_PLACES)
 """The lists that do not identify a language."""
 _CUES = tuple(
     field.name for field in fields(Phrases) if isinstance(field.default, tuple) and field.name not in AFFIXES

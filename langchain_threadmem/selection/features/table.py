@@ -244,6 +244,8 @@ def describe(
     if among is None:
         nearest = shared.mass(features) if vector is None else np.maximum(to_human, to_answer)
         positions = shortlist(tree.ended, nearest, least=-np.inf if vector is not None else 0.0)
+        if features.restores:  # The message may continue an older turn of the last thread.
+            positions = np.union1d(positions, [tree.openings[-1], max(tree.previous[-1], 0)])
     else:
         positions = np.array(among, np.intp)
     paths = ThreadEnds.of(tree.previous, positions)

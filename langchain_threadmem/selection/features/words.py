@@ -26,6 +26,7 @@ from langchain_threadmem.selection.features.cues import (
     leaning,
     message_cues,
     names,
+    restores,
     terms,
 )
 from langchain_threadmem.selection.features.learned_words import WordVectors
@@ -180,6 +181,11 @@ class MessageFeatures:
     def announces(self) -> bool:
         """The result of `cues.announces`."""
         return announces(self.text, self.phrases)
+
+    @cached_property
+    def restores(self) -> str:
+        """The result of `cues.restores`."""
+        return restores(self.text, self.phrases)
 
 
 @dataclass(frozen=True, slots=True)
