@@ -27,7 +27,7 @@ from langchain_threadmem.tree.node import Chances, Placement
 from langchain_threadmem.tree.trees import Head, TreeEpoch
 
 log = logging.getLogger(__package__)
-COVER = 0.92
+COVER = 0.93
 """The share of the probability that a model is shown. On `threads_dev` 99.5 % of the turns that are continued
 are shown then, with 34 % of the words of the history; of the price with a provider's cache it is 68 %."""
 COVER_TOKENS = None

@@ -182,6 +182,11 @@ def test_runners_up_are_added_until_the_share_is_reached(
     assert shown(memory.messages) == expected
 
 
+def test_the_candidates_that_are_not_stored_count_as_not_shown(memory: ChatMemory) -> None:
+    memory.append("what? tea=.5 other=.3 car=.05")
+    assert shown(memory.messages) == ["tea", "green", ["car", "red"], "what?"]
+
+
 def test_a_new_thread_needs_no_turn(memory: ChatMemory) -> None:
     memory.append("what? other=.99 car=.01")
     assert shown(memory.messages) == ["what?"]
