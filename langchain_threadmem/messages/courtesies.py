@@ -11,46 +11,60 @@ def _words(text: str) -> frozenset[str]:
 
 
 _GREETINGS: Final = """
-hi, hello, hey, hiya, howdy, greetings, good morning, good afternoon, good evening, good day, dear,
-hi there, hello there, hey there, hola, buenas, buenos días, buenos dias, buen día, buenas tardes,
-buenas noches, muy buenas, estimado, estimada, bonjour, bonsoir, salut, coucou, cher, chère, rebonjour,
-hallo, guten tag, guten morgen, guten abend, servus, moin, grüezi, grüß gott, grüß dich, liebes team,
-sehr geehrte, sehr geehrter, ciao, salve, buongiorno, buon giorno, buonasera, buona sera, gentile, egregio,
-spettabile, oi, olá, ola, bom dia, boa tarde, boa noite, prezado, prezada, caro, cara, hoi, goedemorgen,
-goedemiddag, goedenavond, goedendag, beste, geachte, cześć, czesc, dzień dobry, dzien dobry, witam, witaj,
-hej, siema, szanowni państwo, szanowny panie, szanowna pani, ahoj, dobrý den, dobry den, zdravím, hejsan,
-god morgon, god dag, goddag, god morgen, hei, moi, terve, hyvää päivää, hyvää huomenta, szia, sziasztok,
-jó napot, jó reggelt, bună, buna ziua, bună ziua, salutare, merhaba, selam, günaydın, iyi günler,
-iyi akşamlar, sayın, γεια, γεια σου, γεια σας, καλημέρα, καλησπέρα, привет, здравствуйте, здравствуй,
-добрый день, доброе утро, добрый вечер, уважаемый, привіт, добрий день, вітаю, здравейте, здраво, zdravo,
-dobar dan, bok, xin chào, chào, chào bạn, halo, hai, selamat pagi, selamat siang, selamat sore,
-selamat malam, assalamualaikum, salam, kumusta, habari, jambo, hujambo, mambo, shikamoo, sawubona, नमस्ते,
-नमस्कार, हैलो, हाय, नमस्कारम्, নমস্কার, হ্যালো, வணக்கம், నమస్కారం, ನಮಸ್ಕಾರ, ਸਤ ਸ੍ਰੀ ਅਕਾਲ, سلام, مرحبا,
-مرحبًا, أهلا, أهلاً, اهلا, السلام عليكم, صباح الخير, مساء الخير, درود, שלום, היי, בוקר טוב, ערב טוב,
+hi, hello, hey, hiya, howdy, greetings, good morning, good afternoon, good evening, good day, dear, hi
+there, hello there, hey there, hola, buenas, buenos días, buenos dias, buen día, buenas tardes, buenas
+noches, muy buenas, estimado, estimada, bonjour, bonsoir, salut, coucou, cher, chère, rebonjour, hallo,
+hallöchen, guten tag, guten morgen, guten abend, servus, moin, grüezi, grüß gott, grüß dich, liebes team,
+sehr geehrte, sehr geehrter, ciao, ehi, salve, buongiorno, buon giorno, buonasera, buona sera, gentile,
+egregio, spettabile, oi, olá, ola, bom dia, boa tarde, boa noite, prezado, prezada, caro, cara, hoi,
+goedemorgen, goedemiddag, goedenavond, goedendag, beste, geachte, cześć, czesc, dzień dobry, dzien dobry,
+witam, witaj, hej, siema, szanowni państwo, szanowny panie, szanowna pani, ahoj, dobrý den, dobry den,
+zdravím, hejsan, god morgon, god dag, goddag, god morgen, hei, moi, terve, hyvää päivää, hyvää huomenta,
+szia, sziasztok, jó napot, jó reggelt, bună, buna ziua, bună ziua, salutare, merhaba, selam, günaydın, iyi
+günler, iyi akşamlar, sayın, γεια, γεια σου, γεια σας, καλημέρα, καλησπέρα, привет, здравствуйте,
+здравствуй, добрый день, доброе утро, добрый вечер, уважаемый, привіт, добрий день, вітаю, здравейте,
+здраво, zdravo, dobar dan, bok, xin chào, chào, chào bạn, halo, hai, selamat pagi, selamat siang, selamat
+sore, selamat malam, assalamualaikum, salam, kumusta, habari, jambo, hujambo, mambo, shikamoo, sawubona,
+नमस्ते, नमस्कार, हैलो, हाय, नमस्कारम्, নমস্কার, হ্যালো, வணக்கம், నమస్కారం, ನಮಸ್ಕಾರ, ਸਤ ਸ੍ਰੀ ਅਕਾਲ, سلام,
+مرحبا, مرحبًا, أهلا, أهلاً, اهلا, السلام عليكم, صباح الخير, مساء الخير, درود, שלום, היי, בוקר טוב, ערב טוב,
 สวัสดี, สวัสดีครับ, สวัสดีค่ะ, 안녕, 안녕하세요, 안녕하십니까, 여보세요
 """
+_AFTER_GREETING: Final = """
+how are you, how are you doing, how are you today, how are things, how's it going, how is it going, what's
+up, hope you are well, hope you're well, i hope you are well, i hope you're well, hope all is well, hope
+this finds you well, it's me again, me again, qué tal, que tal, qué tal estás, que tal estas, qué tal todo,
+cómo estás, como estas, cómo está, cómo te va, cómo va, todo bien, espero que estés bien, ça va, ca va, ça
+va bien, comment ça va, comment vas-tu, comment allez-vous, tu vas bien, vous allez bien, j'espère que tu
+vas bien, wie geht's, wie gehts, wie geht es dir, wie geht es ihnen, alles klar, alles gut, come va, come
+stai, come sta, tutto bene, tudo bem, td bem, tudo bom, tudo certo, tudo bem com você, como vai, como você
+está, beleza, hoe gaat het, hoe gaat het met je, alles goed, jak się masz, co słychać, как дела, как ты, apa
+kabar, nasılsın, nasılsınız, كيف حالك, कैसे हो, कैसे हैं आप, 잘 지내세요, 잘 지내
+"""
+"""Questions and wishes after a greeting."""
+_AFTER_GREETING_IN_PAIRS: Final = "元気ですか, お元気ですか, 你好吗, 最近好吗, 最近怎么样"
 _GREETINGS_IN_PAIRS: Final = """
 こんにちは, こんにちわ, こんばんは, おはようございます, おはよう, はじめまして, お世話になっております,
 もしもし, やあ, 你好, 您好, 妳好, 大家好, 早上好, 上午好, 中午好, 下午好, 晚上好, 早安, 嗨, 哈喽, 哈囉
 """
 _THANKS: Final = """
 thanks, thank you, thankyou, thx, tnx, many thanks, much appreciated, cheers, kind regards, best regards,
-regards, best wishes, sincerely, yours sincerely, all the best, gracias, muchas gracias, mil gracias,
-te agradezco, le agradezco, saludos, un saludo, atentamente, merci, merci beaucoup, merci bien,
-je vous remercie, je te remercie, cordialement, bien à vous, danke, danke schön, dankeschön, vielen dank,
-besten dank, herzlichen dank, lieben dank, mit freundlichen grüßen, viele grüße, liebe grüße, gruß, mfg,
-grazie, grazie mille, mille grazie, molte grazie, tante grazie, ti ringrazio, la ringrazio,
-cordiali saluti, distinti saluti, obrigado, obrigada, muito obrigado, muito obrigada, valeu, agradeço,
-abraços, atenciosamente, bedankt, dank je, dankjewel, dank u, dank u wel, alvast bedankt,
-met vriendelijke groet, groetjes, groeten, dzięki, dzieki, dziękuję, dziekuje, z góry dziękuję, pozdrawiam,
-děkuji, dekuji, díky, s pozdravem, tack, tack så mycket, mange tak, takk, tusen takk, med vänlig hälsning,
-mvh, kiitos, kiitos paljon, köszönöm, köszi, üdvözlettel, mulțumesc, multumesc, mersi, teşekkürler,
-teşekkür ederim, tesekkurler, sağol, saygılarımla, ευχαριστώ, спасибо, большое спасибо, спасибо большое,
-заранее спасибо, благодарю, с уважением, дякую, благодаря, hvala, cảm ơn, cám ơn, terima kasih, makasih,
-trims, salam hangat, salamat, asante, asante sana, ahsante, ngiyabonga, धन्यवाद, बहुत धन्यवाद, शुक्रिया,
-ধন্যবাদ, நன்றி, ధన్యవాదాలు, ಧನ್ಯವಾದಗಳು, ਧੰਨਵਾਦ, شكرا, شكرًا, شكرا جزيلا, متشكرم, ممنون, مرسی, شکریہ, תודה,
-תודה רבה, בברכה, ขอบคุณ, ขอบคุณครับ, ขอบคุณค่ะ, 감사합니다, 감사해요, 고마워, 고마워요, 고맙습니다,
-수고하세요
+warm regards, regards, best wishes, sincerely, yours sincerely, all the best, gracias, muchas gracias, mil
+gracias, te agradezco, le agradezco, saludos, un saludo, un abrazo, abrazos, besos, atentamente, merci,
+merci beaucoup, merci bien, je vous remercie, je te remercie, cordialement, bien à vous, bises, bisous,
+bonne journée, danke, danke schön, dankeschön, vielen dank, besten dank, herzlichen dank, lieben dank, mit
+freundlichen grüßen, viele grüße, liebe grüße, schöne grüße, beste grüße, grüße, gruß, lg, vg, mfg, grazie,
+grazie mille, mille grazie, molte grazie, tante grazie, ti ringrazio, la ringrazio, cordiali saluti,
+distinti saluti, saluti, un saluto, un abbraccio, abbracci, obrigado, obrigada, muito obrigado, muito
+obrigada, valeu, agradeço, abraços, abraço, um abraço, abs, beijos, um beijo, obg, vlw, atenciosamente,
+bedankt, dank je, dankjewel, dank u, dank u wel, alvast bedankt, met vriendelijke groet, groetjes, groeten,
+dzięki, dzieki, dziękuję, dziekuje, z góry dziękuję, pozdrawiam, děkuji, dekuji, díky, s pozdravem, tack,
+tack så mycket, mange tak, takk, tusen takk, med vänlig hälsning, mvh, kiitos, kiitos paljon, köszönöm,
+köszi, üdvözlettel, mulțumesc, multumesc, mersi, teşekkürler, teşekkür ederim, tesekkurler, sağol,
+saygılarımla, ευχαριστώ, спасибо, большое спасибо, спасибо большое, заранее спасибо, благодарю, с уважением,
+дякую, благодаря, hvala, cảm ơn, cám ơn, terima kasih, makasih, trims, salam hangat, salamat, asante, asante
+sana, ahsante, ngiyabonga, धन्यवाद, बहुत धन्यवाद, शुक्रिया, ধন্যবাদ, நன்றி, ధన్యవాదాలు, ಧನ್ಯವಾದಗಳು, ਧੰਨਵਾਦ,
+شكرا, شكرًا, شكرا جزيلا, متشكرم, ممنون, مرسی, شکریہ, תודה, תודה רבה, בברכה, ขอบคุณ, ขอบคุณครับ, ขอบคุณค่ะ,
+감사합니다, 감사해요, 고마워, 고마워요, 고맙습니다, 수고하세요
 """
 _THANKS_IN_PAIRS: Final = """
 ありがとう, ありがとうございます, 有難うございます, よろしくお願いします, よろしくお願いいたします,
@@ -104,12 +118,14 @@ def _one_of(phrases: str, pairs: str) -> str:
     return rf"(?:(?<!\w)(?:{listed(phrases)})(?!\w)|{listed(pairs)})"
 
 
+_GREETS: Final = _one_of(_GREETINGS, _GREETINGS_IN_PAIRS)
 GREETING: Final = re.compile(
-    rf"{_one_of(_GREETINGS, _GREETINGS_IN_PAIRS)}"
-    rf"(?:(?:[ ]+(?:there|again|all|dear|my))?(?:[ ]+{_NAME})?[ ]*[{_MARKS}]+|(?=\s))",
+    rf"{_GREETS}(?:[ ]+{_GREETS})*"
+    rf"(?:(?:[ ]+(?:there|again|all|dear|my))?(?:[ ]+{_NAME})?[ ]*[{_MARKS}]+|(?=\s))"
+    rf"(?:\s*[\xa1\xbf]?{_one_of(_AFTER_GREETING, _AFTER_GREETING_IN_PAIRS)}[ ]*[{_MARKS}?\uff1f\u061f]+)?",
     re.IGNORECASE,
 )
-"""A greeting, with the name and the punctuation after it."""
+"""A greeting, with the name and the punctuation after it, and a question such as "how are you?"."""
 _THANKING: Final = re.compile(_one_of(_THANKS, _THANKS_IN_PAIRS), re.IGNORECASE)
 _WORD: Final = re.compile(r"\w+")
 _UNSPACED: Final = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
