@@ -49,6 +49,8 @@ WOVEN = 2200
 SHARES = (1.0, 1 / 3)
 """The relative frequency with which each course draws a dialog of `training/dialogs`. These dialogs are
 numerous and have one author."""
+LIKELIEST = 5
+"""The number of likeliest candidates of a placed turn that later choices and second looks are fitted with."""
 MEANS = 4
 """The number of fits of the learned similarities for each course, whose mean is used."""
 NETWORKS = 6
@@ -169,7 +171,7 @@ def grow(
                 states.append(State(found.rows.astype(np.float32), found.ids.index(turn.previous)))
             if networks is not None:
                 prior = prior_of(tree, turn.human, reader, way)
-                chances = stored_chances(weigh(networks, found, tree, prior=prior))
+                chances = stored_chances(weigh(networks, found, tree, prior=prior))[:LIKELIEST]
                 parent = chances[0][0]
         chosen.append(parent)
         sure.append(chances[0][1] if chances else 1.0)
