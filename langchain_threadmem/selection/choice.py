@@ -78,10 +78,12 @@ AFTER_GREETINGS = 0.01
 19 of 22 training conversations that open with a greeting continue it, but the networks give a new root a
 probability of 0.99.
 """
-LEANS = 50.0
-"""The factor on the odds of the last turn for a message without a subject of its own. In the training dialogs
-758 of 759 such messages continue the last turn, but the networks learned from conversations in which they
-return to other threads too.
+LEANS, LEANS_OF_AGENT = 50.0, 3.0
+"""The factor on the odds of the last turn for a message without a subject of its own, and in the conversation
+of an agent. In the training dialogs 758 of 759 such messages continue the last turn, but the networks learned
+from conversations in which they return to other threads too. People who wait for several tasks of an agent
+answer with such messages to any of them: 67 of 94 continue the last turn. By the first factor 522 of 754
+parents in the conversations with tools are right, by the second 532; 5 more of 621 follow-ups are covered.
 """
 LEAVES = 1000.0
 """The divisor of the odds of the last thread for a message that announces another subject ("new topic: ...").
@@ -216,7 +218,7 @@ def prior_of(turn_ends: Sequence[TurnEnd], message: str, reads: Reader, way: Way
         return Prior(announced=True)
     if features.restores:
         return Prior(restores=features.restores)
-    odds = LEANS**features.leaning
+    odds = (LEANS_OF_AGENT if is_of_agent(turn_ends) else LEANS) ** features.leaning
     if last.is_open:
         says_nothing = message.strip() == last.human.strip() or _is_greeting(features)
         usual = OPEN if compatibility(way) is None else OPEN_BY_LEARNING

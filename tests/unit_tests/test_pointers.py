@@ -8,8 +8,11 @@ from typing import Any
 import pytest
 
 from langchain_threadmem import ChatMemory, MemorySystem, SemanticNodeSelector
+from langchain_threadmem.selection.choice import prior_of
 from langchain_threadmem.selection.features.cues import leaning
 from langchain_threadmem.selection.features.phrases import phrases_in
+from langchain_threadmem.selection.model import reader
+from langchain_threadmem.selection.turn_ends import TurnEnd
 
 Wrap = Callable[[ChatMemory], Any]
 APHIDS = [
@@ -118,3 +121,10 @@ def test_a_return_after_a_greeting_goes_back(system: MemorySystem, verbs: Wrap) 
         last = memory.append(human, ai)[-1]
     memory.append("Good morning!", "Hello! How can I help?")
     assert memory.append("Do the aphids on my tomato plants come back?")[0].parent_id == last.id
+
+
+def test_a_message_without_a_subject_leans_less_on_the_last_turn_of_an_agent() -> None:
+    turns = [TurnEnd(2, None, "Who has paid?", "Acme has."), TurnEnd(4, None, "Book a room", "Which one?")]
+    calls = [TurnEnd(2, None, "Who has paid?", "Acme has.", calls="ledger: Acme paid"), turns[1]]
+    people, agent = (prior_of(ends, "Yes, do that", reader(), "local") for ends in (turns, calls))
+    assert people.last > agent.last > 1
