@@ -343,7 +343,7 @@ def _reason(
     place = repr(title) if turn is opening else f"{_short(turn)!r} in {title!r}"
     cosine = float(candidates.cosines[row])
     measured = "" if math.isnan(cosine) else f" (similarity {cosine:.2f})"
-    continued = any(end.previous == turn.id for end in turn_ends)
+    continued = turn.id in [end.previous for end in turn_ends]
     return f"{'branches off after' if continued else 'returns to'} {place}{measured}"
 
 

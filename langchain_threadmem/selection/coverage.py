@@ -384,12 +384,14 @@ def _missing(chances: Chances, shown: Collection[int], share: float) -> list[tup
         >>> _missing(((4, 0.5), (2, 0.4), (None, 0.06), (6, 0.04)), {4}, 0.95)
         [(2, 0.4)]
     """
-    hidden, left = list[tuple[int, float]](), 1.0
+    hidden, left, other = list[tuple[int, float]](), 0.0, 1.0
     for number, chance in chances:
         if number is not None and number not in shown:
             hidden.append((number, chance))
+            left += chance
         else:
-            left -= chance
+            other -= chance
+    left = max(left, other)
     found = []
     for number, chance in hidden:
         if left <= 1.0 - share + _ROUNDING:

@@ -195,5 +195,7 @@ def _without_forgotten(conn: Conn, read: dict[int, list[NodeRow]]) -> dict[int, 
     if not left_out:
         return {number: rows for number, rows in read.items() if rows}
     return {
-        number: rows for number, rows in read.items() if rows and not any(row.key in left_out for row in rows)
+        number: rows
+        for number, rows in read.items()
+        if rows and left_out.isdisjoint([row.key for row in rows])
     }
