@@ -71,6 +71,13 @@ _THANKS_IN_PAIRS: Final = """
 よろしくお願い致します, 宜しくお願いします, よろしく, 助かります, 感謝します, 谢谢, 謝謝, 谢谢你, 谢谢您,
 多谢, 多謝, 感谢, 感謝, 非常感谢, 麻烦了, 拜托了
 """
+_SIGNING: Final = """
+best, all best, yours, yours truly, warmly, cordially, respectfully, love, hugs, take care, talk soon, bien
+à toi, amicalement, à bientôt, à plus, bis bald, bis dann, tschüss, herzlich, herzlichst, a presto, ciao,
+tuo, tua, baci, hasta pronto, hasta luego, tuyo, tuya, cuídate, até logo, até mais, até breve, fica bem,
+groet, tot snel
+"""
+"""Words before the name with which a letter ends."""
 QUESTIONS: Final = _words(
     """
     question query user input request instruction message prompt human frage anfrage pregunta consulta
@@ -106,7 +113,7 @@ _NAME: Final = r"[^\W\d_][\w.'\u2019-]*"
 _MARKS: Final = r",.!:;~\u3002\uff01\uff0c\u3001\u060c\u0964"
 
 
-def _one_of(phrases: str, pairs: str) -> str:
+def _one_of(phrases: str, pairs: str = "") -> str:
     """A pattern for whole phrases, and for phrases of languages without spaces, the longest first."""
 
     def listed(several: str) -> str:
@@ -115,7 +122,7 @@ def _one_of(phrases: str, pairs: str) -> str:
         )
         return "|".join(re.escape(phrase).replace(r"\ ", r"\s+") for phrase in found)
 
-    return rf"(?:(?<!\w)(?:{listed(phrases)})(?!\w)|{listed(pairs)})"
+    return rf"(?:(?<!\w)(?:{listed(phrases)})(?!\w){'|' * bool(pairs)}{listed(pairs)})"
 
 
 _GREETS: Final = _one_of(_GREETINGS, _GREETINGS_IN_PAIRS)
@@ -126,7 +133,11 @@ GREETING: Final = re.compile(
     re.IGNORECASE,
 )
 """A greeting, with the name and the punctuation after it, and a question such as "how are you?"."""
-_THANKING: Final = re.compile(_one_of(_THANKS, _THANKS_IN_PAIRS), re.IGNORECASE)
+_SIGNATURE: Final = rf",(?:[ ]*\n\s*|[ ]+(?-i:(?![a-z]))){_NAME}(?:[ ]+{_NAME}){{0,2}}\s*$"
+"""A comma, and a name on the next line or with a capital."""
+_THANKING: Final = re.compile(
+    rf"{_one_of(_THANKS, _THANKS_IN_PAIRS)}|{_one_of(_SIGNING)}(?={_SIGNATURE})", re.IGNORECASE
+)
 _WORD: Final = re.compile(r"\w+")
 _UNSPACED: Final = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
 
@@ -136,7 +147,7 @@ def _folded_words(text: str) -> list[str]:
     return _WORD.findall(text.casefold().replace("i\u0307", "i").replace("\u0131", "i"))
 
 
-_FIRST_OF_THANKS: Final = frozenset(_folded_words(phrase)[0] for phrase in _THANKS.split(","))
+_FIRST_OF_THANKS: Final = frozenset(_folded_words(phrase)[0] for phrase in f"{_THANKS},{_SIGNING}".split(","))
 _AFTER_THANKS: Final = re.compile(rf"(?:[\s{_MARKS}]+{_NAME}){{0,5}}[\s{_MARKS}]*$", re.IGNORECASE)
 
 
