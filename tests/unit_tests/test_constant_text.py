@@ -68,7 +68,11 @@ WRAPPINGS: dict[str, Callable[[str, int], str]] = {
     "Swahili": always("Habari, {} Asante sana!"),
     "courtesies in turn": by_turns("Hi, how are you? {} Thanks!", "Hey hello, {}\n\nWarm regards,\nAda"),
     "courtesies in turn, in Italian": by_turns("Ehi ciao, {} Un abbraccio", "Salve, come va? {} Grazie!"),
+    "courtesies in turn, in Spanish": by_turns(
+        "Hola otra vez, {} ¡Mil gracias!", "Qué tal, {} se agradece 🙏"
+    ),
     "courtesies in turn, in Portuguese": by_turns("Oi, tudo bem? {}\nAbraço,\nAna", "Olá! {} Valeu!"),
+    "drawn out words, emoji and smileys": by_turns("Hiii :) {} thx 🙏", "Heya Bob 👋 {} Thank youuu!"),
     "signatures in turn": by_turns("{}\n\nBest, Ada", "{}\n\nThanks, Ada", "{}\n\nTake care,\nAda B."),
     "a letter": always("Dear assistant,\n\n{}\n\nBest regards,\nAda\nSent from my iPhone"),
     "a mention": always("@assistant {}"),
