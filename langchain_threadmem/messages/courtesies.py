@@ -152,14 +152,14 @@ _THANKING: Final = re.compile(
     rf"\xa1?{_one_of(_THANKS, _THANKS_IN_PAIRS)}|{_one_of(_SIGNING)}(?={_SIGNATURE})", re.IGNORECASE
 )
 _WORD: Final = re.compile(r"\w+")
-_DRAWN_OUT: Final = re.compile(r"(\w)\1+$")
+_DRAWN_OUT: Final = re.compile(r"(\w)\1+\b")
 _UNSPACED: Final = re.compile("[\u3040-\u30ff\u3400-\u9fff\U0001f64f]")
 
 
 def _folded_words(text: str) -> list[str]:
     """The words of a text, in the form in which words are equal that patterns match in any case."""
-    words: list[str] = _WORD.findall(text.casefold().replace("i\u0307", "i").replace("\u0131", "i"))
-    return [_DRAWN_OUT.sub(r"\1", word) for word in words]
+    folded = text.casefold().replace("i\u0307", "i").replace("\u0131", "i")
+    return _WORD.findall(_DRAWN_OUT.sub(r"\1", folded))
 
 
 _FIRST_OF_THANKS: Final = frozenset(_folded_words(phrase)[0] for phrase in f"{_THANKS},{_SIGNING}".split(","))
