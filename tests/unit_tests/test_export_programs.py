@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from langchain_threadmem import MemorySystem
 from langchain_threadmem.apps.cli.main import main
@@ -83,6 +83,56 @@ def test_a_conversation_of_this_package_is_exported_with_its_branches(
     copy = system.for_owner(f"{system.owner}-2")
     assert copy.import_file(path).new_messages == len(memory.history)
     assert tree(copy.conversation("tea")) == tree(memory)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_calls_at_once_and_the_names_of_speakers_are_exported(
+    program: str, system: MemorySystem, verbs: Any, tmp_path: Path
+) -> None:
+    """Two calls of one message stay two calls of one message, and calls one after the other stay apart."""
+    calls = [{"name": f"look_{n}", "args": {"n": n}, "id": f"c{n}"} for n in range(1, 5)]
+    memory = system.conversation("team")
+    memory.extend(
+        [
+            HumanMessage("Weather?", name="ada"),
+            AIMessage("I look.", tool_calls=calls[:2], name="planner"),
+            ToolMessage("rain", tool_call_id="c1", name="look_1"),
+            ToolMessage("no", tool_call_id="c2", name="look_2", status="error"),
+            AIMessage("", tool_calls=calls[2:3], name="planner"),
+            ToolMessage("3", tool_call_id="c3", name="look_3"),
+            AIMessage("", tool_calls=calls[3:], name="planner"),
+            ToolMessage("4", tool_call_id="c4", name="look_4"),
+            AIMessage("Rain.", name="planner"),
+            HumanMessage("And me?", name="bob"),
+        ]
+    )
+    copy = system.for_owner(f"{system.owner}-2")
+    copy.import_file(written(verbs(memory).export(program), program, tmp_path))
+    assert tree(copy.conversation("team"))[0] == tree(memory)[0]
+    before, after = ([node.message for node in one.history] for one in (memory, copy.conversation("team")))
+    if program != "llm":  # Its tables have no names of speakers, and no errors of tools.
+        assert [one.name for one in after] == [one.name for one in before]
+        assert [getattr(one, "status", None) for one in after] == [
+            getattr(one, "status", None) for one in before
+        ]
+
+
+@pytest.mark.parametrize("program", ["openwebui", "librechat"])
+def test_system_messages_are_exported_as_the_instructions_of_the_chat(
+    program: str, system: MemorySystem, tmp_path: Path
+) -> None:
+    memory = system.conversation("tea")
+    memory.extend([SystemMessage("Be brief."), HumanMessage("Which tea?"), AIMessage("Assam.")])
+    text = memory.export(program)
+    [chat] = json.loads(text) if program == "openwebui" else [{"chat": json.loads(text)}]
+    place = {"openwebui": ("params", "system"), "librechat": ("options", "promptPrefix")}[program]
+    assert chat["chat"][place[0]][place[1]] == "Be brief."
+    copy = system.for_owner(f"{system.owner}-2")
+    copy.import_file(written(text, program, tmp_path))
+    assert [one.text for one in copy.conversation("tea").messages] == ["Which tea?", "Assam."]
+    assert [node.message.text for node in copy.conversation("tea").history if node.state is State.ASIDE] == [
+        "Be brief."
+    ]
 
 
 def test_open_webui_gets_the_active_thread_and_the_children_of_each_message(system: MemorySystem) -> None:

@@ -6,7 +6,7 @@ The fields follow danny-avila/LibreChat (useExportConversation.ts and importers.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,7 +16,7 @@ from langchain_threadmem.formats.exporters.answers import (
     About,
     AnswerStep,
     ExportedMessage,
-    model_of,
+    instructions,
     records,
     steps,
 )
@@ -44,9 +44,7 @@ def to_librechat(nodes: Sequence[ConversationNode], about: About) -> str:
         ('Greeting', 'Hello')
     """
     found = [*records(nodes)]
-    model = next(
-        (name for record in found for node in record.nodes if (name := model_of(node.message))), None
-    )
+    model = next((record.model for record in found if record.model), None)
     document = {
         "conversationId": about.name,
         "endpoint": "openAI",
@@ -54,7 +52,11 @@ def to_librechat(nodes: Sequence[ConversationNode], about: About) -> str:
         "exportAt": _iso(max((record.time for record in found), default=about.created)),
         "branches": True,
         "recursive": False,
-        "options": {"model": model} if model else {},
+        "options": {
+            name: value
+            for name, value in (("model", model), ("promptPrefix", instructions(nodes)))
+            if value is not None
+        },
         # LibreChat ignores this field, and an import here reads it.
         "activeMessageId": next(
             (one.id for one in found if any(n.id == about.active for n in one.nodes)), None
@@ -70,14 +72,14 @@ def _iso(time: float) -> str:
 
 def _message(record: ExportedMessage, conversation: str) -> dict[str, Any]:
     is_user = isinstance(record.first, HumanMessage)
-    model = next((name for node in record.nodes if (name := model_of(node.message))), None)
     parts = steps(record)
     is_plain = all(step.kind == "text" for step in parts)
+    name, model = record.name, record.model
     message = {
         "messageId": record.id,
         "conversationId": conversation,
         "parentMessageId": record.parent.id if record.parent is not None else _NO_PARENT,
-        "sender": record.first.name or "User" if is_user else model or "Assistant",
+        "sender": name or ("User" if is_user else model or "Assistant"),
         "text": "\n\n".join(step.text for step in parts) if is_plain else "",
         "isCreatedByUser": is_user,
         "createdAt": _iso(record.time),
@@ -86,22 +88,37 @@ def _message(record: ExportedMessage, conversation: str) -> dict[str, Any]:
         "unfinished": False,
         "error": False,
     }
+    if name:
+        message["name"] = name  # LibreChat ignores this field, and an import here reads it.
     if not is_plain:
-        message["content"] = [_part(step) for step in parts if step.kind != "call"]
+        message["content"] = [*_content(parts)]
     return message
 
 
-def _part(step: AnswerStep) -> dict[str, Any]:
-    if step.kind == "reasoning":
-        return {"type": "think", "think": step.text}
-    if step.kind == "result":
-        call = {
-            "id": step.call["id"],
-            "name": step.call["name"],
-            "args": json.dumps(step.call["args"], ensure_ascii=False),
-            "type": "tool_call",
-            "output": step.text,
-            "progress": 1,
-        }
-        return {"type": "tool_call", "tool_call": call}
-    return {"type": "text", "text": step.text}
+def _content(parts: Sequence[AnswerStep]) -> Iterator[dict[str, Any]]:
+    """The parts of an answer, in which a call has its result.
+
+    `tool_call_ids` names the calls that were made at once, at the text before them. LibreChat adds all other
+    calls to the message before them. It writes no empty texts, which providers refuse: calls without a text
+    have the field themselves.
+    """
+    results = {step.call["id"]: step for step in parts if step.kind == "result"}
+    known: Sequence[str] = ()
+    for step in parts:
+        group = {"tool_call_ids": list(step.calls)} if step.calls and step.calls != known else {}
+        known = step.calls or known
+        if step.kind == "reasoning":
+            yield {"type": "think", "think": step.text}
+        elif step.kind == "text":
+            yield {"type": "text", "text": step.text, **group}
+        elif step.kind == "call":
+            call = {
+                "id": step.call["id"],
+                "name": step.call["name"],
+                "args": json.dumps(step.call["args"], ensure_ascii=False),
+                "type": "tool_call",
+            }
+            if (result := results.get(step.call["id"])) is not None:
+                status = "failed" if result.is_error else "completed"
+                call |= {"output": result.text, "progress": 1, "runStepStatus": status}
+            yield {"type": "tool_call", "tool_call": call, **group}

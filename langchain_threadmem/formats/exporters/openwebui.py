@@ -1,23 +1,23 @@
 """Conversations for Open WebUI: the file that its settings import ("Import chats"), with all branches.
 
-The fields follow open-webui/open-webui. Reasoning and tool calls stand in the text as `<details>`, as Open
-WebUI writes them.
+The fields follow open-webui 0.12. An answer with reasoning or tool calls has its steps in `output`, as items
+of OpenAI's Responses, from which Open WebUI shows the answer and makes the messages for the model: calls that
+follow each other belong to one message.
 """
 
 from __future__ import annotations
 
-import html
 import json
 from collections.abc import Sequence
 from typing import Any
 
-from langchain_core.messages import HumanMessage, SystemMessage
+from langchain_core.messages import HumanMessage
 
 from langchain_threadmem.formats.exporters.answers import (
     About,
     AnswerStep,
     ExportedMessage,
-    model_of,
+    instructions,
     records,
     steps,
 )
@@ -25,6 +25,7 @@ from langchain_threadmem.messages.records import dumps
 from langchain_threadmem.tree.node import ConversationNode
 
 _MODEL = "unknown"
+_ANSWER = "assistant"
 
 
 def to_openwebui(nodes: Sequence[ConversationNode], about: About) -> str:
@@ -56,7 +57,7 @@ def to_openwebui(nodes: Sequence[ConversationNode], about: About) -> str:
         "id": about.name,
         "title": title,
         "models": models or [_MODEL],
-        "params": {},
+        "params": {"system": system} if (system := instructions(nodes)) else {},
         "history": {"messages": messages, "currentId": current},
         "messages": _active(messages, current),
         "tags": [],
@@ -95,37 +96,46 @@ def _active(messages: dict[str, dict[str, Any]], current: str | None) -> list[di
 
 
 def _message(record: ExportedMessage) -> dict[str, Any]:
-    is_user = isinstance(record.first, HumanMessage)
-    role = "user" if is_user else "system" if isinstance(record.first, SystemMessage) else "assistant"
+    role = "user" if isinstance(record.first, HumanMessage) else _ANSWER
+    parts = steps(record)
     message: dict[str, Any] = {
         "id": record.id,
         "parentId": record.parent.id if record.parent is not None else None,
         "childrenIds": [],
         "role": role,
-        "content": "\n".join(map(_text, steps(record))),
+        "content": "\n".join(step.text for step in parts if step.kind == "text"),
         "timestamp": int(record.time),
     }
-    if role == "assistant":
-        model = next((name for node in record.nodes if (name := model_of(node.message))), _MODEL)
-        message |= {"model": model, "modelName": model, "modelIdx": 0, "done": True}
+    if name := record.name:
+        message["name"] = name  # Open WebUI ignores this field, and an import here reads it.
+    if role == "user" and name:
+        message["user"] = {"id": name, "name": name}
+    elif role == _ANSWER:
+        model = record.model or _MODEL
+        message |= {"model": model, "modelName": name or model, "modelIdx": 0, "done": True}
+        if any(step.kind != "text" for step in parts):
+            message["output"] = [_item(step, f"{record.id}-{n}", parts) for n, step in enumerate(parts, 1)]
     return message
 
 
-def _text(step: AnswerStep) -> str:
-    if step.kind == "reasoning":
-        lines = "\n".join(f"> {line}" for line in html.escape(step.text, quote=False).split("\n"))
-        return _details('type="reasoning" done="true"', "Thought", lines)
-    if step.kind == "result":
-        values = {
-            "id": step.call["id"] or "",
+def _item(step: AnswerStep, id: str, parts: Sequence[AnswerStep]) -> dict[str, Any]:
+    """An item of the output; a call is completed if it has a result."""
+    item: dict[str, Any] = {"type": step.kind, "id": id, "status": "completed"}
+    if step.kind == "call":
+        results = [one for one in parts if one.kind == "result" and one.call["id"] == step.call["id"]]
+        status = "incomplete" if not results else "failed" if results[0].is_error else "completed"
+        item |= {
+            "type": "function_call",
+            "call_id": step.call["id"],
             "name": step.call["name"],
-            "arguments": json.dumps(step.call["args"], ensure_ascii=False),
-            "result": json.dumps(step.text, ensure_ascii=False),
+            "status": status,
         }
-        attributes = " ".join(f'{name}="{html.escape(value)}"' for name, value in values.items())
-        return _details(f'type="tool_calls" done="true" {attributes}', "Tool Executed", "")
-    return step.text  # A call is written with its result.
-
-
-def _details(attributes: str, summary: str, body: str) -> str:
-    return f"<details {attributes}>\n<summary>{summary}</summary>\n{body}\n</details>"
+        return item | {"arguments": json.dumps(step.call["args"], ensure_ascii=False)}
+    if step.kind == "result":
+        item |= {"type": "function_call_output", "call_id": step.call["id"]}
+        item |= {"status": "failed" if step.is_error else "completed"}
+        return item | {"output": [{"type": "input_text", "text": step.text}]}
+    content = [{"type": "output_text", "text": step.text}]
+    if step.kind == "reasoning":
+        return item | {"content": content, "summary": None}
+    return item | {"type": "message", "role": _ANSWER, "content": content}

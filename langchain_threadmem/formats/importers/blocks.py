@@ -158,7 +158,7 @@ def _call(block: Block) -> Iterator[Part]:
     yield ToolUse(name, arguments, id)
     for field in ("output", "result", "error"):
         if both.get(field) is not None:
-            yield ToolResult(both[field], id, name, field == "error")
+            yield ToolResult(both[field], id, name, field == "error" or both.get("runStepStatus") == "failed")
             break
 
 

@@ -30,6 +30,7 @@ from langchain_core.messages import (
 )
 
 from langchain_threadmem.formats.importers.chats import Entry
+from langchain_threadmem.messages.ids import chained_id
 from langchain_threadmem.storage.schema import State
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,40}")
@@ -121,6 +122,19 @@ class Said:
     extra: Mapping[str, Any] = field(default_factory=dict)
     id: str | None = None
     separator: str = "\n\n"
+
+
+def system_prompt(content: Any) -> list[Said]:
+    """The instructions of a conversation as its first record, if there are any.
+
+    Example:
+        >>> [(one.role, one.parts) for one in system_prompt("Be brief.")], system_prompt(None)
+        ([('system', ['Be brief.'])], [])
+    """
+    parts = [content] if isinstance(content, str) and content.strip() else content
+    if not isinstance(parts, list) or not parts:
+        return []
+    return [Said(chained_id("import-", None, [SYSTEM, content]), None, SYSTEM, parts)]
 
 
 def entries_of(said: Sequence[Said]) -> list[Entry]:

@@ -16,7 +16,6 @@ from langchain_threadmem.formats.importers.blocks import file_of, parts_of
 from langchain_threadmem.formats.importers.chats import Chat, Chats, chat_of, kept, seconds, text_or_none
 from langchain_threadmem.formats.importers.said import (
     ASSISTANT,
-    SYSTEM,
     USER,
     File,
     Other,
@@ -24,6 +23,7 @@ from langchain_threadmem.formats.importers.said import (
     Reasoning,
     Said,
     entries_of,
+    system_prompt,
 )
 from langchain_threadmem.formats.importers.source import Source, chats_of_items
 from langchain_threadmem.messages.ids import chained_id
@@ -104,12 +104,10 @@ def _sources(record: dict[str, Any]) -> list[str]:
 
 
 def _said(record: dict[str, Any], position: str) -> list[Said]:
-    said: list[Said] = []
     instruction = record.get("systemInstruction")
-    if parts := parts_of(
-        instruction.get("parts") or instruction.get("text") if isinstance(instruction, dict) else instruction
-    ):
-        said.append(Said(chained_id("import-", None, [SYSTEM, parts]), None, SYSTEM, parts))
+    if isinstance(instruction, dict):
+        instruction = instruction.get("parts") or instruction.get("text")
+    said = system_prompt(parts_of(instruction))
     previous: str | None = None
     for role, of_role in groupby(
         _chunks(record, position), lambda chunk: str(chunk.get("role") or "user").lower()

@@ -6,13 +6,23 @@ client/src/hooks/Conversations/useExportConversation.ts).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import Any
 
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.formats.importers.blocks import files_of, parts_of, text_in
 from langchain_threadmem.formats.importers.chats import Chat, Chats, chat_of, kept, seconds, text_or_none
-from langchain_threadmem.formats.importers.said import ASSISTANT, USER, Said, entries_of
+from langchain_threadmem.formats.importers.said import (
+    ASSISTANT,
+    USER,
+    Part,
+    Said,
+    ToolResult,
+    ToolUse,
+    entries_of,
+    system_prompt,
+)
 from langchain_threadmem.formats.importers.source import Source, chats_of_items
 from langchain_threadmem.messages.records import as_list, as_object
 
@@ -36,12 +46,11 @@ def chats(source: Source) -> Chats:
 
 def _chat(record: dict[str, Any], position: str) -> Chat:
     field = next(name for name in _LISTS if isinstance(record.get(name), list))
-    said = [
-        _said(message, parent, position)
-        for parent, message in _flat(as_list(record[field], f"{field!r} of {position}"), position)
-    ]
     options = record.get("options")
     options = options if isinstance(options, dict) else {}
+    said = system_prompt(options.get("promptPrefix") or options.get("system"))
+    for parent, message in _flat(as_list(record[field], f"{field!r} of {position}"), position):
+        said += _said(message, parent, position)
     model = text_or_none(options.get("model")) or text_or_none(record.get("model"))
     return chat_of(
         position,
@@ -71,23 +80,79 @@ def _flat(messages: list[Any], position: str) -> Iterator[tuple[str | None, dict
             waiting += [(key, True, one) for one in reversed(children)]
 
 
-def _said(message: dict[str, Any], parent: str | None, position: str) -> Said:
+def _said(message: dict[str, Any], parent: str | None, position: str) -> Iterator[Said]:
+    """A message, and what its person has said while it was written (`steer`)."""
     key = text_or_none(message.get("messageId"))
     if key is None:
         raise InputError(f"{position} has a message without 'messageId'")
-    sender = str(message.get("sender") or "").lower()
+    sender = text_or_none(message.get("sender")) or ""
     is_user = message.get("isCreatedByUser")
-    role = USER if is_user or (is_user is None and sender == "user") else ASSISTANT
-    content = message.get("content")
-    parts = parts_of(content) if isinstance(content, list) and content else []
-    if not parts and (text := text_in(message.get("text")) or text_in(content)):
-        parts = [text]
-    return Said(
-        key,
-        parent,
-        role,
-        [*parts, *files_of(message.get("files")), *files_of(message.get("attachments"))],
-        seconds(message.get("createdAt"), f"message {key!r} of {position}"),
-        text_or_none(message.get("model")) if role == ASSISTANT else None,
-        extra={name: message[name] for name in _KEPT if message.get(name)},
-    )
+    role = USER if is_user or (is_user is None and sender.lower() == "user") else ASSISTANT
+    content, text = message.get("content"), text_in(message.get("text"))
+    blocks = content if isinstance(content, list) and content else [text or text_in(content)]
+    time = seconds(message.get("createdAt"), f"message {key!r} of {position}")
+    is_agent = message.get("endpoint") == "agents" and sender != message.get("model")
+    pieces = [
+        [*of_one]
+        for _, of_one in groupby(
+            blocks, lambda block: isinstance(block, dict) and block.get("type") == "steer"
+        )
+    ]
+    for number, piece in enumerate(pieces, 1):
+        is_last = number == len(pieces)
+        parts = [part for block in piece if isinstance(block, dict) for part in _steered(block)]
+        speaker = USER if parts else role
+        parts = parts or [*_rounds(piece)]
+        if not parts and is_last and text:
+            parts = [text]
+        if number == 1 and role == USER:
+            parts = [*_quotes(message), *parts]
+        if is_last:
+            parts += [*files_of(message.get("files")), *files_of(message.get("attachments"))]
+        part_key = key if is_last else f"{key}-s{number}"
+        yield Said(
+            part_key,
+            parent,
+            speaker,
+            parts,
+            time,
+            text_or_none(message.get("model")) if speaker == ASSISTANT else None,
+            text_or_none(message.get("name")) or (sender if is_agent and speaker == ASSISTANT else None),
+            extra={name: message[name] for name in _KEPT if is_last and message.get(name)},
+        )
+        parent = part_key
+
+
+def _steered(block: dict[str, Any]) -> list[Part]:
+    """The parts of what a person has said in the middle of an answer."""
+    if block.get("type") != "steer":
+        return []
+    return [*_quotes(block), text_in(block.get("steer")), *files_of(block.get("files"))]
+
+
+def _quotes(record: dict[str, Any]) -> Iterator[str]:
+    """The passages to which a person has referred, which LibreChat puts before the text for the model."""
+    for quote in record.get("quotes") or ():
+        if text := text_in(quote):
+            yield "\n".join(f"> {line}" for line in text.split("\n"))
+
+
+def _rounds(blocks: Sequence[Any]) -> Iterator[Part]:
+    """The parts of an answer; calls that `tool_call_ids` names were made at once, before their results."""
+    together: set[str] = set()
+    results: list[Part] = []
+    for block in blocks:
+        parts = parts_of(block)
+        named = block.get("tool_call_ids") if isinstance(block, dict) else None
+        call = next((part for part in parts if isinstance(part, ToolUse)), None)
+        if named or call is None or call.id not in together:
+            yield from results
+            results = []
+        if isinstance(named, list) and block.get("type") != "activity_label":
+            together = {*named}
+        if call is None or call.id not in together:
+            yield from parts
+        else:
+            yield call
+            results += [part for part in parts if isinstance(part, ToolResult)]
+    yield from results

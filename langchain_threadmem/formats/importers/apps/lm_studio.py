@@ -23,6 +23,7 @@ from langchain_threadmem.formats.importers.said import (
     Said,
     ToolUse,
     entries_of,
+    system_prompt,
 )
 from langchain_threadmem.formats.importers.source import Source, chats_of_items
 from langchain_threadmem.messages.ids import chained_id
@@ -48,11 +49,8 @@ def chats(source: Source) -> Chats:
 
 
 def _chat(record: Record, position: str, name: str) -> Chat:
-    said: list[Said] = []
+    said = system_prompt(record.get("systemPrompt"))
     previous: str | None = None
-    prompt = record.get("systemPrompt")
-    if isinstance(prompt, str) and prompt.strip():
-        said.append(Said(chained_id("import-", None, [SYSTEM, prompt]), None, SYSTEM, [prompt]))
     for number, item in enumerate(record["messages"], 1):
         where = f"{position}, message {number}"
         message = as_object(item, where)

@@ -35,6 +35,7 @@ from langchain_threadmem.formats.importers.said import (
     ToolResult,
     ToolUse,
     entries_of,
+    system_prompt,
 )
 from langchain_threadmem.formats.importers.source import FAULTS, Source, chats_of_items, problem_of
 from langchain_threadmem.messages.ids import chained_id
@@ -50,8 +51,14 @@ _DETAILS = re.compile(
 _SUMMARY = re.compile(r"<summary>.*?</summary>\n?", re.DOTALL)
 _ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
 _FENCE = re.compile(r"```\w*\n(.*?)\n?```", re.DOTALL)
-_COLUMNS = ("id", "title", "chat", "created_at", "updated_at", "archived", "pinned", "meta", "folder_id")
-_KEPT = ("sources", "citations", "error", "usage", "statusHistory", "annotation", "favorite", "modelIdx")
+_COLUMNS = (
+    *("id", "title", "chat", "created_at", "updated_at", "archived", "pinned", "meta", "folder_id"),
+    "current_message_id",
+)
+_KEPT = (
+    *("sources", "citations", "error", "usage", "statusHistory", "annotation", "favorite", "modelIdx"),
+    *("contextSummary", "embeds"),
+)
 
 
 def is_item(value: object) -> bool:
@@ -97,26 +104,31 @@ def _chat(record: dict[str, Any], position: str) -> Chat:
     chat = as_object(record if inner is None else inner, f"'chat' of {position}")
     history = _tree_in(chat.get("history"))
     messages = history.get("messages") or chat.get("messages") or {}
-    said = [*_said_in(messages, position)]
+    params = chat.get("params")
+    said = system_prompt(params.get("system") if isinstance(params, dict) else None)
+    said += _said_in(messages, position)
     name = text_or_none(record.get("id")) or text_or_none(chat.get("id"))
     if name is None and not said:
         raise InputError(f"{position} has no 'id' and no messages; it is not a chat of Open WebUI")
     created = seconds(record.get("created_at") or chat.get("timestamp"), position)
     meta = record.get("meta")
+    meta = meta if isinstance(meta, dict) else {}
+    source = text_or_none(meta.get("forked_from")) or text_or_none(chat.get("originalChatId"))
     models = chat.get("models")
     return chat_of(
         position,
         name or f"openwebui-{said[0].key}",
         entries_of(said),
         title=text_or_none(record.get("title")) or text_or_none(chat.get("title")),
-        tip=text_or_none(history.get("currentId")),
+        tip=text_or_none(record.get("current_message_id")) or text_or_none(history.get("currentId")),
         created=created,
         archived=seconds(record.get("updated_at"), position) or created if record.get("archived") else None,
+        branch_of=[source] if source is not None else [],
         metadata=kept(
             model=next((one for one in models if one), None) if isinstance(models, list) else None,
             pinned=bool(record.get("pinned")),
             folder=text_or_none(record.get("folder_id")),
-            tags=(meta.get("tags") if isinstance(meta, dict) else None) or chat.get("tags"),
+            tags=meta.get("tags") or chat.get("tags"),
         ),
     )
 
@@ -130,16 +142,25 @@ def _tree_in(history: Any) -> dict[str, Any]:
 def _said_in(messages: Mapping[str, Any] | Sequence[Any], position: str) -> Iterator[Said]:
     """The messages of a tree, or of the list of the active thread of an older chat."""
     previous: str | None = None
-    for one in messages.values() if isinstance(messages, Mapping) else messages:
-        message = as_object(one, f"a message of {position}")
+    values = [*(messages.values() if isinstance(messages, Mapping) else messages)]
+    found = [as_object(one, f"a message of {position}") for one in values]
+    people = {name for message in found if (name := _person(message))}
+    for message in found:
         key = text_or_none(message.get("id")) or chained_id("import-", previous, message)
         is_chain = not isinstance(messages, Mapping) and "parentId" not in message
         parent = previous if is_chain else text_or_none(message.get("parentId"))
         previous = key
-        yield _said(key, parent, message, position)
+        # In a chat that several people share, the messages have the names of the people.
+        name = text_or_none(message.get("name")) or (_person(message) if len(people) > 1 else None)
+        yield _said(key, parent, message, name, position)
 
 
-def _said(key: str, parent: str | None, message: Mapping[str, Any], position: str) -> Said:
+def _person(message: Mapping[str, Any]) -> str | None:
+    user = message.get("user") if message.get("role") == USER else None
+    return text_or_none(user.get("name")) if isinstance(user, dict) else None
+
+
+def _said(key: str, parent: str | None, message: Mapping[str, Any], name: str | None, position: str) -> Said:
     role = str(message.get("role") or USER)
     output, content = message.get("output"), message.get("content")
     if role == ASSISTANT and isinstance(output, list) and output:
@@ -155,6 +176,7 @@ def _said(key: str, parent: str | None, message: Mapping[str, Any], position: st
         [*parts, *files_of(message.get("files"))],
         seconds(message.get("timestamp"), f"message {key!r} of {position}"),
         text_or_none(message.get("model")) if role == ASSISTANT else None,
+        name,
         extra={name: message[name] for name in _KEPT if message.get(name)},
     )
 

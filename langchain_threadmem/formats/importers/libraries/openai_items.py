@@ -275,18 +275,19 @@ def _parts(item: dict[str, Any]) -> Iterator[Part]:
         arguments = next((item[name] for name in names if item.get(name) is not None), None)
         yield ToolUse(text_or_none(item.get("name")) or str(kind).removesuffix("_call"), arguments, id)
     elif kind in _OUTPUTS:
-        yield ToolResult(item.get("output"), id, text_or_none(item.get("name")))
+        is_error = item.get("status") == "failed"
+        yield ToolResult(item.get("output"), id, text_or_none(item.get("name")), is_error)
     elif kind == "reasoning":
         yield from parts_of(item)
     elif kind == "mcp_call":
         yield ToolUse(str(item.get("name")), item.get("arguments"), id)
         if item.get("output") is not None or item.get("error") is not None:
             yield ToolResult(item.get("output") or item.get("error"), id, None, item.get("error") is not None)
-    elif kind == "code_interpreter_call":
+    elif kind in ("code_interpreter_call", "open_webui:code_interpreter"):
         yield ToolUse("code_interpreter", {"code": item.get("code")}, id)
         outputs = [one.get("logs") or one for one in item.get("outputs") or () if isinstance(one, dict)]
-        if outputs:
-            yield ToolResult(outputs, id, "code_interpreter")
+        if outputs or item.get("output"):  # The items of Open WebUI have one output.
+            yield ToolResult(outputs or _printed(item["output"]), id, "code_interpreter")
     elif kind == "image_generation_call":
         yield File("image", id, {name: value for name, value in item.items() if name != "result"})
     elif kind not in TYPES and isinstance(item.get("content"), str | list):
@@ -294,3 +295,11 @@ def _parts(item: dict[str, Any]) -> Iterator[Part]:
         yield Other(item)
     else:
         yield Other(item)
+
+
+def _printed(output: Any) -> Any:
+    """What a program has printed and returned."""
+    if not isinstance(output, dict):
+        return output
+    names = ("stdout", "result", "stderr")
+    return [output[name] for name in names if output.get(name)] or output
