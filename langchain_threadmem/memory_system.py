@@ -1032,10 +1032,12 @@ class MemorySystem:
         """Import the conversations of another program, with their branches, times and titles.
 
         The same file again adds nothing, and a later export adds its new messages and branches, and changes
-        title, archive mark and active thread where nobody has changed them here: messages are recognised by
-        the ids of the export, and a stored message is never changed. An interrupted import is resumed by the
-        same call. No selector places the messages. Files of any size are read in bounded memory: one
-        conversation, and a batch of 2,000 messages, which is one transaction.
+        title, archive mark and active thread where nobody has changed them here. Messages are recognised by
+        the ids of the export. A message with another content than before (an answer that was not complete, a
+        text that was edited) becomes a new version, and the old version is superseded; messages that were
+        edited or removed here stay so. An interrupted import is resumed by the same call. No selector places
+        the messages. Files of any size are read in bounded memory: one conversation, and a batch of 2,000
+        messages, which is one transaction.
 
         The content of a message is text. Thoughts, references to files and blocks of unknown types are in
         `additional_kwargs`, the model in `response_metadata`, and stars, projects and tags in the metadata of
@@ -1058,8 +1060,8 @@ class MemorySystem:
             on_sort: Called during the sort with the number of sorted messages and the number of all.
 
         Returns:
-            The numbers of conversations and messages, the problems of items that were skipped, and the
-            numbers of sorted conversations and moved messages.
+            The numbers of conversations, messages and new versions, the problems of items that were skipped,
+            and the numbers of sorted conversations and moved messages.
 
         Raises:
             InputError: The format is unknown, or a line or an item cannot be imported; the error names its

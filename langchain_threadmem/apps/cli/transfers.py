@@ -59,9 +59,10 @@ def import_(
     if as_json:
         print_json(report)
         return int(is_empty)
+    updated = f", {report.updated_messages} changed" if report.updated_messages else ""
     print(
         f"{report.format}: {report.conversations} conversations, {report.new_conversations} of them new; "
-        f"{report.messages} messages, {report.new_messages} of them new; "
+        f"{report.messages} messages, {report.new_messages} of them new{updated}; "
         f"{report.skipped or 'no'} bad items skipped"
     )
     if sort:

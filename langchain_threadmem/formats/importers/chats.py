@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from langchain_core.messages import BaseMessage
@@ -35,6 +37,8 @@ class Entry:
         summary: The summary of the message.
         placement: The reason for the place of the message; the text of a candidate is the `key` of an entry.
         number: The number of the node in a new conversation; by default in the order of time.
+        source: The value that the message is built from, which changes with its content; by default the
+            message.
     """
 
     key: str
@@ -47,6 +51,7 @@ class Entry:
     summary: MessageSummary | None = None
     placement: Placement | None = None
     number: int | None = None
+    source: object = None
 
     @property
     def id(self) -> str:
@@ -54,15 +59,14 @@ class Entry:
         return self.message_id or self.key
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Chat:
     """A conversation of an export, or a piece of it.
 
     Attributes:
         where: The position in the file, for errors.
         name: The name of the conversation.
-        ids: The ids of the messages.
-        read: Reads the messages, in any order. Called for conversations with new messages only.
+        entries: The messages, in any order.
         title: The title; `None` for a title from the first message.
         tip: The `key` of the entry at the end of the active thread, or of an entry aside below it; by default
             the newest entry.
@@ -77,8 +81,7 @@ class Chat:
 
     where: str
     name: str
-    ids: Sequence[str]
-    read: Callable[[], Sequence[Entry]]
+    entries: Sequence[Entry]
     title: str | None = None
     tip: str | None = None
     created: float | None = None
@@ -88,10 +91,35 @@ class Chat:
     branch_of: Sequence[str] = ()
     is_part: bool = False
 
+    @cached_property
+    def ids(self) -> list[str]:
+        """The ids of the messages."""
+        return [entry.id for entry in self.entries]
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of the ids and the contents of the messages, for which most messages are not built."""
+        sources = [
+            (entry.id, content_of(entry.make()) if entry.source is None else entry.source)
+            for entry in self.entries
+        ]
+        return hashlib.sha256(repr(sources).encode(errors="replace")).hexdigest()[:16]
+
+
+def content_of(message: BaseMessage) -> tuple[Any, ...]:
+    """What a message says: its role, text, thought and calls, without values that programs renew.
+
+    Example:
+        >>> content_of(BaseMessage("Hello", type="human", id="m1"))
+        ('human', 'Hello', None, [])
+    """
+    calls = [(call["name"], call["args"]) for call in getattr(message, "tool_calls", ())]
+    return message.type, message.content, message.additional_kwargs.get("reasoning_content"), calls
+
 
 def chat_of(position: str, name: str, entries: Sequence[Entry], **others: Any) -> Chat:
     """A conversation whose messages were read, with other fields of `Chat`."""
-    return Chat(position, name, [entry.id for entry in entries], lambda: entries, **others)
+    return Chat(position, name, entries, **others)
 
 
 class Bad(NamedTuple):
@@ -115,7 +143,7 @@ def ordered(chat: Chat, default: float) -> list[Entry]:
     Raises:
         InputError: An entry is its own ancestor, or two entries have the same key.
     """
-    read = chat.read()
+    read = chat.entries
     entries = {entry.key: entry for entry in read}
     if len(entries) < len(read):
         raise InputError(f"{chat.where} has two messages with the same id; remove one of them")

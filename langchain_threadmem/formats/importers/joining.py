@@ -43,4 +43,4 @@ def with_stored_ids(chat: Chat, time: float, history: Sequence[ConversationNode]
             equal[entry.key] = found
             entry = replace(entry, message_id=found.message.id)
         entries.append(entry)
-    return replace(chat, ids=[entry.id for entry in entries], read=lambda: entries)
+    return replace(chat, entries=entries)

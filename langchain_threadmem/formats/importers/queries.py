@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
+from types import MappingProxyType
 from typing import NamedTuple
 
 from sqlalchemy import bindparam, select
@@ -17,15 +17,15 @@ from langchain_threadmem.long_term.lists.queries import Profile
 from langchain_threadmem.storage import node_keys
 from langchain_threadmem.storage.schema import State, node, segment
 from langchain_threadmem.storage.statements import Conn, Statement
-from langchain_threadmem.tree import nodes, placements, trees
+from langchain_threadmem.tree import grafts, nodes, placements, superseding, trees
 from langchain_threadmem.tree.append import NodeWriter
 from langchain_threadmem.tree.node import Placement
-from langchain_threadmem.tree.nodes import STORED
+from langchain_threadmem.tree.nodes import NodeRow
 
 _MESSAGES = Statement(
     select(*node.c["message", "key", "seq", "state"])
     .select_from(segment.join(node, node_keys.inside(node.c.key)))
-    .where(segment.c.tree == bindparam("tree"), STORED),
+    .where(segment.c.tree == bindparam("tree")),
     "tree",
 )
 
@@ -58,7 +58,7 @@ class LastImport(NamedTuple):
         title: The title.
         archived: Whether the conversation was archived.
         tip: The key of the entry at the end of the active thread.
-        ids: A hash of the ids of the messages.
+        ids: The fingerprint of the messages, see `Chat`.
     """
 
     title: str | None = None
@@ -81,6 +81,7 @@ class NewNodes(NamedTuple):
         imported: The values of the file for the next import.
         is_branch: Whether the nodes are a branch of a conversation that has its own title.
         is_part: Whether the conversation need not have one of the messages yet.
+        replaced: The stored node of each message whose new version is in `nodes`, by its id.
     """
 
     where: str
@@ -93,13 +94,15 @@ class NewNodes(NamedTuple):
     imported: LastImport
     is_branch: bool = False
     is_part: bool = False
+    replaced: Mapping[str, NodeRow] = MappingProxyType({})
 
 
 class Added(NamedTuple):
-    """The numbers of conversations and of messages that were written."""
+    """The numbers of conversations, of messages, and of new versions of messages that were written."""
 
     conversations: int
     messages: int
+    updated: int
 
 
 class Stored(NamedTuple):
@@ -109,11 +112,13 @@ class Stored(NamedTuple):
         name: The name of the conversation.
         ids: The ids of its messages.
         profile: Its profile; `None` for a new conversation.
+        versions: The nodes of the messages of the chat that may have changed, by their ids.
     """
 
     name: str
     ids: Collection[str] = frozenset()
     profile: Profile | None = None
+    versions: Mapping[str, Sequence[NodeRow]] = MappingProxyType({})
 
     @property
     def imported(self) -> LastImport | None:
@@ -122,16 +127,6 @@ class Stored(NamedTuple):
         return (
             LastImport(**value) if isinstance(value, dict) and value.keys() == {*LastImport._fields} else None
         )
-
-
-def hash_of(ids: Sequence[str]) -> str:
-    """A hash of the ids of messages.
-
-    Example:
-        >>> hash_of(["a", "b"])
-        '59b271ae1bbcb1d3'
-    """
-    return hashlib.sha256("\0".join(ids).encode(errors="replace")).hexdigest()[:16]
 
 
 def stored(conn: Conn, owner: str, chats: Sequence[tuple[Chat, str]]) -> list[Stored]:
@@ -169,7 +164,24 @@ class _Names:
             if self._fits(one, chat, format)
         )
         ids, _ = self._read.setdefault(found.name, (set(), format))
+        # A branch, and a later copy of a conversation, may have messages as they were before.
+        changed = set() if source is not None else {id for id in chat.ids if id in found.ids} - ids
         ids.update(chat.ids)
+        return found._replace(versions=self._versions(found.name, changed)) if changed else found
+
+    def _versions(self, name: str, ids: Collection[str]) -> dict[str, list[NodeRow]]:
+        """The nodes of messages; none of those that were removed here, which an import does not renew."""
+        rows = [
+            row
+            for row in self._conn.all(_MESSAGES, trees.find(self._conn, self._owner, name))
+            if row[0] in ids
+        ]
+        removed = {message for message, _, _, state in rows if state in nodes.HIDDEN}
+        found: dict[str, list[NodeRow]] = {}
+        for row in nodes.by_keys(self._conn, [key for message, key, *_ in rows if message not in removed]):
+            found.setdefault(row.message, []).append(row)
+        for versions in found.values():
+            versions.sort(key=lambda row: (row.state == State.LIVE, row.seq), reverse=True)
         return found
 
     def _same(self, chat: Chat) -> Stored | None:
@@ -181,7 +193,7 @@ class _Names:
             return None
         found = Stored(chat.name, {*chat.ids}, catalogue.profile_of(self._conn, tree))
         imported = found.imported
-        return found if imported is not None and imported.ids == hash_of(chat.ids) else None
+        return found if imported is not None and imported.ids == chat.fingerprint else None
 
     def _fits(self, one: Stored, chat: Chat, format: str) -> bool:
         read, read_as = self._read.get(one.name, (set(), None))
@@ -202,7 +214,7 @@ class _Names:
 
 def add(conn: Conn, owner: str, chats: Iterable[NewNodes]) -> Added:
     """Write new nodes of conversations, and what changed in their profiles."""
-    conversations = messages = 0
+    conversations = messages = updated = 0
     # All processes lock conversations in the order of names, which prevents deadlocks.
     for chat in sorted(chats, key=lambda chat: chat.name):
         tree = trees.find_or_create(conn, owner, chat.name, chat.created)
@@ -210,15 +222,18 @@ def add(conn: Conn, owner: str, chats: Iterable[NewNodes]) -> Added:
         head = trees.head(conn, tree)
         is_new = head.next_seq == 1
         before = None if is_new else catalogue.profile_of(conn, tree)
-        added = _write(conn, tree, head, chat, None if before is None else Stored("", (), before).imported)
+        added, renewed = _write(
+            conn, tree, head, chat, None if before is None else Stored("", (), before).imported
+        )
         messages += added
+        updated += renewed
         profile = _profile(chat, before)
         if added and before is not None and SORTED in profile.metadata:
             profile = profile._replace(metadata={**profile.metadata, SORTED: False})
         if profile != before and not (is_new and not added):
             catalogue.put_profile(conn, tree, profile)
         conversations += is_new
-    return Added(conversations, messages)
+    return Added(conversations, messages, updated)
 
 
 def _profile(chat: NewNodes, before: Profile | None) -> Profile:
@@ -272,24 +287,33 @@ def _mark(conn: Conn, tree: int, is_sorted: bool) -> None:
 
 def _places(conn: Conn, tree: int) -> dict[str, NodeKey]:
     """The places of messages by their ids: the live node or, if there is none, the newest node."""
-    rows = conn.all(_MESSAGES, tree)
+    rows = [row for row in conn.all(_MESSAGES, tree) if row[3] not in nodes.HIDDEN]
     rows.sort(key=lambda row: (row[3] == State.LIVE, row[2]))
     return {message: NodeKey(key, seq) for message, key, seq, _ in rows}
 
 
-def _write(conn: Conn, tree: int, head: trees.Head, chat: NewNodes, last: LastImport | None) -> int:
-    """Write the nodes of a conversation that are not stored yet; returns their number."""
+def _write(
+    conn: Conn, tree: int, head: trees.Head, chat: NewNodes, last: LastImport | None
+) -> tuple[int, int]:
+    """Write the nodes that are not stored yet, and new versions; returns the number of each."""
     stored = _places(conn, tree)
     if stored and not chat.is_part and stored.keys().isdisjoint(chat.ids.values()):
         raise InputError(another(chat.where, chat.name))
-    new_nodes = [new for new in chat.nodes if new.entry.id not in stored]
+    # What was changed since the versions were read stays.
+    replaced = {id: old for id, old in chat.replaced.items() if id in stored and stored[id].key == old.key}
+    new_nodes = [new for new in chat.nodes if new.entry.id not in stored or new.entry.id in replaced]
     keys, seqs = _stored_entries(stored, chat.ids)
     is_new = head.next_seq == 1
     for seq, (entry, *_) in enumerate(new_nodes, head.next_seq):
         seqs[entry.key] = entry.number if is_new and entry.number is not None else seq
+    for entry, *_ in new_nodes:
+        if entry.id in replaced:
+            seqs[entry.id] = seqs[entry.key]
+            if entry.state != State.SUPERSEDED:
+                superseding.supersede(conn, tree, [replaced[entry.id].key], seqs[entry.key])
     writer = NodeWriter(conn, tree, head)
     for entry, role, body, created in new_nodes:
-        keys[entry.key] = writer.add(
+        keys[entry.id] = keys[entry.key] = writer.add(
             keys.get(entry.parent or ""),
             seqs.get(entry.parent or ""),
             entry.id,
@@ -297,10 +321,13 @@ def _write(conn: Conn, tree: int, head: trees.Head, chat: NewNodes, last: LastIm
             body,
             created,
             int(entry.state),
-            seqs.get(entry.superseded_by or ""),
+            seqs.get(entry.superseded_by or "", _successor(replaced.get(entry.id))),
             seq=seqs[entry.key],
         )
     writer.flush()
+    tips = {old.key: keys[id] for id, old in replaced.items()}
+    for id, old in replaced.items():
+        _renew_below(conn, tree, old, keys[id], seqs[id], tips)
     for entry, *_ in new_nodes:
         if entry.summary is not None:
             nodes.put_summary(conn, tree, keys[entry.key], entry.id, entry.summary)
@@ -314,16 +341,46 @@ def _write(conn: Conn, tree: int, head: trees.Head, chat: NewNodes, last: LastIm
     )
     live = [new for new in new_nodes if new.entry.state == State.LIVE]
     systems = {seqs[new.entry.key]: keys[new.entry.key] for new in live if new.role == "system"}
-    ends = live or (new_nodes if is_new else [])
-    tip = head.tip
+    shown = [
+        new for new in live if new.entry.id not in replaced or replaced[new.entry.id].state == State.ASIDE
+    ]
+    ends = shown or (new_nodes if is_new else [])
+    tip = tips.get(head.tip or 0, head.tip)
     # A thread that was continued here stays the active thread, and so does a thread that was chosen here.
-    is_of_file = is_new or chat.is_part or tip in {stored[id].key for id in chat.ids.values() if id in stored}
+    is_of_file = (
+        is_new or chat.is_part or head.tip in {stored[id].key for id in chat.ids.values() if id in stored}
+    )
     if is_of_file and (ends or last is None or last.tip != chat.imported.tip):
         end = keys.get(chat.tip or "", keys[ends[-1].entry.key] if ends else tip)
         if is_new or not (chat.is_part and _is_older(conn, end, tip)):
             tip = end
     trees.set_head(conn, tree, tip, systems[max(systems)] if systems else head.system)
-    return len(new_nodes)
+    return len(new_nodes) - len(replaced), len(replaced)
+
+
+def _successor(old: NodeRow | None) -> int | None:
+    """The number of the node that replaced a message here; `None` for a message that was not replaced."""
+    return None if old is None else old.superseded_by
+
+
+def _renew_below(conn: Conn, tree: int, old: NodeRow, key: int, seq: int, replaced: Collection[int]) -> None:
+    """Move what follows the old version of a message below its new version.
+
+    Args:
+        conn: A write transaction.
+        tree: The tree.
+        old: The old version.
+        key: The key of the new version.
+        seq: The number of the new version.
+        replaced: The keys of all old versions, which stay.
+    """
+    if old.state == State.SUPERSEDED:
+        return
+    conn.run(superseding.COPY_CHOICE, key, old.key)
+    above = nodes.spans(conn, key)
+    for child in nodes.children(conn, tree, [(old.key, old.seq)]):
+        if child.key not in replaced and not nodes.contain(above, child.key):
+            grafts.move(conn, tree, child.key, key, seq)
 
 
 def _is_older(conn: Conn, key: int | None, other: int | None) -> bool:

@@ -169,6 +169,7 @@ def entries_of(said: Sequence[Said]) -> list[Entry]:
                     one.time,
                     None if one.id is None else one.id if is_last else f"{one.id}-{index}",
                     State.ASIDE if is_aside else State.LIVE,
+                    source=(one.role, *part),
                 )
             )
             parent = key

@@ -13,24 +13,36 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from langchain_core.messages import AIMessage
+
 from langchain_threadmem.common.inputs import Progress
 from langchain_threadmem.engine.flow import Call, Flow, Sql
 from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import InputError, ThreadMemError
 from langchain_threadmem.formats.importers import queries
-from langchain_threadmem.formats.importers.chats import Bad, Chat, Chats, Entry, ordered, threads, tip_shown
+from langchain_threadmem.formats.importers.chats import (
+    Bad,
+    Chat,
+    Chats,
+    Entry,
+    content_of,
+    ordered,
+    threads,
+    tip_shown,
+)
 from langchain_threadmem.formats.importers.joining import with_stored_ids
 from langchain_threadmem.formats.importers.paths import ImportPaths
 from langchain_threadmem.formats.importers.queries import Added, LastImport, NewNode, NewNodes, Stored
 from langchain_threadmem.formats.importers.source import FAULTS, Source, problem_of
 from langchain_threadmem.long_term.lists.queries import Profile
-from langchain_threadmem.messages.codec import encode
+from langchain_threadmem.messages.codec import decode_stored, encode, text_of
 from langchain_threadmem.messages.ids import LONGEST_ID, name_of
 from langchain_threadmem.messages.records import reason
 from langchain_threadmem.messages.typed_json import WriteOpaque
 from langchain_threadmem.selection.moves import sort as moves
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.tree.conversation import Conversation
+from langchain_threadmem.tree.nodes import NodeRow
 from langchain_threadmem.tree.read import full_history
 
 if TYPE_CHECKING:
@@ -57,6 +69,8 @@ class ImportReport:
         new_conversations: The number of conversations that were new to the owner.
         messages: The number of messages in the files.
         new_messages: The number of messages that were new to the owner.
+        updated_messages: The number of stored messages with another content than in the import before. The
+            new content is a new version, which supersedes the stored one.
         skipped: The number of bad items that were skipped.
         problems: A sentence for each of the first 100 bad items.
         sorted: The number of conversations that were sorted into threads.
@@ -78,6 +92,7 @@ class ImportReport:
     opened: int = 0
     files: int = 1
     ignored: tuple[str, ...] = ()
+    updated_messages: int = 0
 
 
 def import_file(
@@ -109,7 +124,7 @@ def import_file(
             stored = yield from Sql(lookup, write=True)
             yield from _join(runtime, batch, stored)
             new_nodes = yield from Call(partial(_new_nodes, batch, stored, runtime.parts.write, skip_bad))
-            added = Added(0, 0)
+            added = Added(0, 0, 0)
             if new_nodes:
                 added = yield from Sql(partial(queries.add, owner=runtime.owner, chats=new_nodes), write=True)
             report = _with_counts(report, batch, added)
@@ -368,11 +383,12 @@ def _nodes_of(one: _ReadChat, found: Stored, write: WriteOpaque) -> NewNodes | N
     chat, ids = one.chat, found.ids
     is_branch = found.profile is not None and found.name in chat.branch_of
     is_piece = chat.goes_on or chat.is_part
-    ids_read = "" if is_piece else queries.hash_of(chat.ids)
+    ids_read = "" if is_piece else chat.fingerprint
     imported = LastImport(chat.title, chat.archived is not None, chat.tip, ids_read)
     profile = Profile(chat.title, {queries.SOURCE: one.format, **chat.metadata}, chat.archived)
-    if all(id in ids for id in chat.ids) and (
-        is_branch or not chat.ids or _is_known(found, imported, profile)
+    is_stored = all(id in ids for id in chat.ids)
+    if is_stored and (
+        is_branch or not chat.ids or (_is_known(found, imported, profile) and not found.versions)
     ):
         return None
     name_of("the name of a conversation", found.name)
@@ -384,7 +400,18 @@ def _nodes_of(one: _ReadChat, found: Stored, write: WriteOpaque) -> NewNodes | N
     if max(live.values(), default=1) > 1:
         repeated = live.most_common(1)[0][0]
         raise InputError(f"{chat.where} has two messages with the id {repeated!r}; remove one of them")
-    new = [_new_node(entry, write) for entry in entries if entry.id not in ids]
+    replaced = {
+        entry.id: versions[0]
+        for entry in entries
+        if (versions := found.versions.get(entry.id)) and _is_changed(entry, versions)
+    }
+    if is_stored and not replaced and _is_known(found, imported, profile):
+        return None
+    new = [
+        _new_node(_with_state(entry, replaced.get(entry.id)), write)
+        for entry in entries
+        if entry.id not in ids or entry.id in replaced
+    ]
     if threads(entries) == 1:
         profile = profile._replace(metadata={**profile.metadata, queries.SORTED: False})
     return NewNodes(
@@ -398,7 +425,29 @@ def _nodes_of(one: _ReadChat, found: Stored, write: WriteOpaque) -> NewNodes | N
         imported,
         is_branch,
         is_part,
+        replaced,
     )
+
+
+def _is_changed(entry: Entry, versions: Sequence[NodeRow]) -> bool:
+    """Whether the content of a message is another one than that of each stored version.
+
+    An answer that is the beginning of the stored answer is from an export before, or was not complete.
+    """
+    message = entry.make()
+    stored = decode_stored([(row.message, row.body, row.role) for row in versions])
+    if content_of(message) in map(content_of, stored):
+        return False
+    text, known = text_of(message), text_of(stored[0])
+    is_part = len(text) < len(known) and known.startswith(text)
+    return not (is_part and isinstance(message, AIMessage) and not message.tool_calls)
+
+
+def _with_state(entry: Entry, old: NodeRow | None) -> Entry:
+    """A message with the state of its stored version, if that was replaced here."""
+    if old is None or old.state != State.SUPERSEDED or entry.state != State.LIVE:
+        return entry
+    return replace(entry, state=State.SUPERSEDED)
 
 
 def _is_known(found: Stored, imported: LastImport, profile: Profile) -> bool:
@@ -423,6 +472,7 @@ def _with_counts(report: ImportReport, batch: _ChatBatch, added: Added) -> Impor
         new_conversations=report.new_conversations + added.conversations,
         messages=report.messages + sum(len(one.chat.ids) for one in batch.chats),
         new_messages=report.new_messages + added.messages,
+        updated_messages=report.updated_messages + added.updated,
         skipped=report.skipped + len(batch.problems),
         problems=(*report.problems, *batch.problems)[:PROBLEMS],
     )

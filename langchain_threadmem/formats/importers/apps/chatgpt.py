@@ -116,8 +116,7 @@ def _chat(names: Mapping[str, Any], record: dict[str, Any], position: str) -> Ch
     return Chat(
         position,
         name,
-        [entry.id for entry in entries],
-        lambda: entries,
+        entries,
         text_or_none(record.get("title")),
         _parent(nodes, current) if current in nodes and not nodes[current].get("message") else current,
         created,

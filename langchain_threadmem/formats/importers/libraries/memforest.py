@@ -92,7 +92,7 @@ def _chat(name: str, units: Iterable[Unit]) -> Chats:
             link = unit.get("pre_id")
             parent = link if link in ids else entries[-1].key if entries else None
             time = seconds(unit.get("creation_time"), f"unit {key!r}")
-            entries.append(Entry(key, parent, partial(_message, unit), time))
+            entries.append(Entry(key, parent, partial(_message, unit), time, source=unit))
         yield chat_of(position, name, entries)
     except InputError as error:
         yield Bad(str(error))

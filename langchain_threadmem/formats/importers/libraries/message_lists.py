@@ -138,7 +138,7 @@ class List:
             if key is None or key in self._keys:
                 key = chained_id("import-", self._last, [number, record])
             self._keys.add(key)
-            self.entries.append(Entry(key, self._last, make, time))
+            self.entries.append(Entry(key, self._last, make, time, source=record))
             self._last = key
 
     def pieces(self) -> Iterator[Chat]:
