@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import html
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -50,10 +52,27 @@ def oasst(key: str, parent: str | None, text: str, rank: float | None) -> Record
     return {"message_id": key, "parent_id": parent, "text": text, "created_date": at(int(key)), **fields}
 
 
+def openwebui(key: str, parent: str | None, role: str, text: str, **others: Any) -> Record:
+    return {"id": key, "parentId": parent, "role": role, "content": text, **others}
+
+
+def call_of_openai(id: str, arguments: str, **others: Any) -> Record:
+    return {"type": "function_call", "call_id": id, "name": "look", "arguments": arguments, **others}
+
+
+def result_of_openai(id: str, text: str) -> Record:
+    return {"type": "function_call_output", "call_id": id, "output": [{"type": "input_text", "text": text}]}
+
+
+def call_of_librechat(id: str, text: str) -> Record:
+    return {"type": "tool_call", "tool_call": {"id": id, "name": "look", "args": "{}", "output": text}}
+
+
 def lines(*records: Record) -> str:
     return "\n".join(map(json.dumps, records))
 
 
+CODE = {"stdout": "2", "stderr": "", "result": None}
 RESULT = '{"river":"Danube"}'
 LOOKED_UP = (
     '<details type="tool_calls" done="true" id="c" name="look" arguments="{}" '
@@ -316,8 +335,241 @@ active 4
 active 3
 """,
     ),
+    "LibreChat has calls made at once, a remark in an answer, quotes and instructions": (
+        "librechat",
+        "chat.json",
+        {
+            "conversationId": "lc",
+            "endpoint": "agents",
+            "options": {"promptPrefix": "Be brief."},
+            "messages": [
+                {"messageId": "1", "text": "Q", "isCreatedByUser": True, "quotes": ["It will\nrain"]},
+                {
+                    "messageId": "2",
+                    "parentMessageId": "1",
+                    "sender": "Planner",
+                    "endpoint": "agents",
+                    "isCreatedByUser": False,
+                    "text": "",
+                    "content": [
+                        {"type": "text", "text": "I look.", "tool_call_ids": ["a", "b"]},
+                        call_of_librechat("a", "rain"),
+                        {"type": "activity_label", "activity_label": "looked", "tool_call_ids": ["a", "b"]},
+                        call_of_librechat("b", "sun"),
+                        {"type": "steer", "steer": "In Rome!"},
+                        {"type": "text", "text": "Rain."},
+                    ],
+                },
+                {"messageId": "3", "parentMessageId": "2", "text": "Thanks", "isCreatedByUser": True},
+            ],
+        },
+        """
+1    ~system Be brief.
+2    human > It will / > rain / Q
+3 <2 ai I look. calls look() calls look()
+4 <3 tool rain
+5 <4 tool sun
+6 <5 human In Rome!
+7 <6 ai Rain.
+8 <7 human Thanks
+active 8
+""",
+    ),
+    "Open WebUI has code that was run, a call that failed and several people": (
+        "openwebui",
+        "chat.json",
+        {
+            "id": "w",
+            "current_message_id": "a",
+            "chat": {
+                "params": {"system": "Be brief."},
+                "history": {
+                    "messages": {
+                        "q": openwebui("q", None, "user", "Q", user={"id": "1", "name": "Ada"}),
+                        "a": openwebui(
+                            "a",
+                            "q",
+                            "assistant",
+                            "A",
+                            output=[
+                                {
+                                    "type": "open_webui:code_interpreter",
+                                    "id": "x",
+                                    "code": "1+1",
+                                    "output": CODE,
+                                },
+                                call_of_openai("c", "{}", status="failed"),
+                                {**result_of_openai("c", "no"), "status": "failed"},
+                                item("m", "assistant", "A"),
+                            ],
+                        ),
+                        "r": openwebui("r", "a", "user", "R", user={"id": "2", "name": "Bob"}),
+                    },
+                    "currentId": "r",
+                },
+            },
+        },
+        """
+1    ~system Be brief.
+2    Ada: Q
+3 <2 ai calls code_interpreter(code='1+1')
+4 <3 tool 2
+5 <4 ai calls look()
+6 <5 tool no
+7 <6 ai A
+8 <7 Bob: R
+active 7
+""",
+    ),
+    "the AI SDK has calls in a step, one of them denied": (
+        "ai_sdk",
+        "chat.json",
+        [
+            {"id": "1", "role": "user", "parts": [{"type": "text", "text": "Q"}]},
+            {
+                "id": "2",
+                "role": "assistant",
+                "parts": [
+                    {"type": "step-start"},
+                    {"type": "text", "text": "I look."},
+                    {"type": "tool-look", "toolCallId": "a", "state": "output-available", "output": "rain"},
+                    {
+                        "type": "tool-remove",
+                        "toolCallId": "b",
+                        "state": "output-denied",
+                        "approval": {"approved": False, "reason": "never"},
+                    },
+                    {"type": "step-start"},
+                    {"type": "dynamic-tool", "toolName": "look", "toolCallId": "c", "output": "sun"},
+                    {"type": "step-start"},
+                    {"type": "text", "text": "Rain."},
+                ],
+            },
+        ],
+        """
+1    human Q
+2 <1 ai I look. calls look() calls remove()
+3 <2 tool rain
+4 <3 tool never
+5 <4 ai calls look()
+6 <5 tool sun
+7 <6 ai Rain.
+active 7
+""",
+    ),
+    "Gemini CLI has thoughts and calls in the content too": (
+        "gemini_cli",
+        "session.jsonl",
+        lines(
+            {"sessionId": "g", "projectHash": "ab", "kind": "main"},
+            {"id": "1", "timestamp": at(1), "type": "user", "content": [{"text": "Q"}]},
+            {
+                "id": "2",
+                "timestamp": at(2),
+                "type": "gemini",
+                "content": [
+                    {"text": "hm", "thought": True},
+                    {"text": "I look."},
+                    *({"functionCall": {"id": id, "name": "look", "args": {}}} for id in "ab"),
+                ],
+                "thoughts": [{"description": "hm"}],
+                "toolCalls": [
+                    {"id": id, "name": "look", "args": {}, "result": text} for id, text in ("a1", "b2")
+                ],
+            },
+            {"id": "3", "timestamp": at(3), "type": "gemini", "content": "Rain."},
+        ),
+        """
+1    human Q
+2 <1 ai (hm) I look. calls look() calls look()
+3 <2 tool 1
+4 <3 tool 2
+5 <4 ai Rain.
+active 5
+""",
+    ),
+    "SillyTavern has a note with the calls of tools": (
+        "sillytavern",
+        "chat.jsonl",
+        lines(
+            {"user_name": "Ada", "character_name": "Bot", "chat_metadata": {}},
+            {
+                "name": "Ada",
+                "is_user": True,
+                "mes": "Q",
+                "extra": {"media": [{"url": "/a.png", "type": "image"}], "files": [{"name": "b.txt"}]},
+            },
+            {
+                "name": "SillyTavern System",
+                "is_user": False,
+                "is_system": True,
+                "mes": "<details>Tool calls: Look, Look</details>",
+                "extra": {
+                    "tool_invocations": [
+                        {"id": id, "name": "look", "parameters": "{}", "result": text}
+                        for id, text in (("a", "rain"), ("b", "sun"))
+                    ]
+                },
+            },
+            {"name": "Bot", "is_user": False, "is_system": False, "mes": "Rain."},
+        ),
+        """
+1    human Q
+2 <1 ai calls look() calls look()
+3 <2 tool rain
+4 <3 tool sun
+5 <4 ai Rain.
+active 5
+""",
+    ),
+    "AutoGen has the messages of a run": (
+        "autogen",
+        "run.json",
+        [
+            {"type": "TextMessage", "source": "user", "content": "Q"},
+            {
+                "type": "ToolCallRequestEvent",
+                "source": "planner",
+                "content": [{"id": id, "name": "look", "arguments": "{}"} for id in "ab"],
+            },
+            {
+                "type": "ToolCallExecutionEvent",
+                "source": "planner",
+                "content": [{"call_id": id, "name": "look", "content": f"of {id}"} for id in "ab"],
+            },
+            {"type": "MemoryQueryEvent", "source": "planner", "content": []},
+            {"type": "StructuredMessage[Answer]", "source": "planner", "content": {"answer": "rain"}},
+        ],
+        """
+1    human Q
+2 <1 ai calls look() calls look()
+3 <2 tool of a
+4 <3 tool of b
+5 <4 ai {"answer": "rain"}
+active 5
+""",
+    ),
 }
 """For each shape: its format, the name of its file, its contents, and its tree in the known notation."""
+
+
+def test_a_memory_of_llamaindex_is_read_from_its_database(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute(
+            "CREATE TABLE llama_index_memory "
+            "(id INTEGER PRIMARY KEY, key TEXT, timestamp BIGINT, role TEXT, status TEXT, data JSON)"
+        )
+        for number, (role, text) in enumerate([("user", "Q"), ("assistant", "A"), ("user", "R")]):
+            data = json.dumps({"role": role, "blocks": [{"block_type": "text", "text": text}]})
+            time = 1_780_000_000_000_000_000 + number
+            row = number, "chat", time, role, "active" if number else "archived", data
+            database.execute("INSERT INTO llama_index_memory VALUES (?, ?, ?, ?, ?, ?)", row)
+    with MemorySystem(embeddings=False) as system:
+        assert [system.import_file(path).new_messages for _ in range(2)] == [3, 0]
+        history = system.conversation("chat").history
+        assert [node.message.text for node in history] == ["Q", "A", "R"]
+        assert history[0].timestamp.timestamp() == 1_780_000_000
 
 
 @pytest.mark.parametrize("shape", SHAPES)

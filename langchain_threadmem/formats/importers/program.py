@@ -76,6 +76,8 @@ class Program(NamedTuple):
         parts: Reads the parts of a message.
         is_message: Whether the items of a file may be messages of one conversation.
         said: Reads the messages of a conversation that has siblings.
+        is_database: Whether an SQLite database is one of the program.
+        rows: The conversations of a database.
     """
 
     name: str
@@ -85,9 +87,15 @@ class Program(NamedTuple):
     parts: ReadParts
     is_message: Callable[[Any], bool] = lambda value: False
     said: Callable[[ChatRecord, ReadParts, str], list[Said]] | None = None
+    is_database: Callable[[Source], bool] | None = None
+    rows: Callable[[Source], Iterable[ChatRecord]] | None = None
 
     def chats(self, source: Source) -> Chats:
         """The conversations of a file."""
+        if source.is_database and self.rows is not None:
+            for conversation in self.rows(source):
+                yield from self._chats(conversation, source, f"conversation {conversation.name!r}")
+            return
         messages: list[Any] = []
         for item in source.items():
             value = item.value
@@ -109,7 +117,8 @@ class Program(NamedTuple):
             else:
                 yield Bad(f"{item.where} is {value!r:.80}, not a conversation")
         if messages:
-            yield from self._chats(ChatRecord(_of_folder(source), messages), source, "the list of messages")
+            for conversation in self.conversations({**_of_folder(source), "messages": messages}):
+                yield from self._chats(conversation, source, "the list of messages")
 
     def _chats(self, conversation: ChatRecord, source: Source, position: str) -> Chats:
         try:

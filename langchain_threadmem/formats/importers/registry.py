@@ -184,7 +184,7 @@ FORMATS = (
     Format("slack", "the folder of Slack's export", slack.chats, slack.is_item),
     Format("whatsapp_chat", "a chat of WhatsApp as text", whatsapp_chat.chats, is_text=whatsapp_chat.is_text),
     Format("aider", ".aider.chat.history.md", aider.chats, is_text=aider.is_text),
-    *(Format(one.name, one.contents, one.chats, one.fits) for one in _PROGRAMS),
+    *(Format(one.name, one.contents, one.chats, one.fits, is_database=one.is_database) for one in _PROGRAMS),
     Format("langchain", "LangChain's messages_to_dict", message_lists.chats, message_lists.is_langchain_item),
     Format(
         "llamabot", "a document with nodes, of llamabot or ChatMemory.save", llamabot.chats, llamabot.is_item

@@ -15,7 +15,7 @@ import hashlib
 import json
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
@@ -137,6 +137,19 @@ def system_prompt(content: Any) -> list[Said]:
     return [Said(chained_id("import-", None, [SYSTEM, content]), None, SYSTEM, parts)]
 
 
+def at_once(parts: Iterable[Part]) -> list[Part]:
+    """Parts whose calls were made at once: all calls come before the results.
+
+    Example:
+        >>> parts = at_once([ToolUse("a"), ToolResult("1"), ToolUse("b"), ToolResult("2")])
+        >>> [type(part).__name__ for part in parts]
+        ['ToolUse', 'ToolUse', 'ToolResult', 'ToolResult']
+    """
+    found = [*parts]
+    results = [part for part in found if isinstance(part, ToolResult)]
+    return [part for part in found if not isinstance(part, ToolResult)] + results
+
+
 def entries_of(said: Sequence[Said]) -> list[Entry]:
     """The messages of the records of a conversation.
 
@@ -221,6 +234,9 @@ def output_text(output: Any) -> str:
         return "\n\n".join(filter(None, map(output_text, output)))
     if isinstance(output, dict) and isinstance(output.get("text"), str):
         lines = (output.get(name) for name in ("title", "url", "text"))
+        return "\n".join(line for line in lines if isinstance(line, str) and line)
+    if isinstance(output, dict) and ("stdout" in output or "stderr" in output):
+        lines = (output.get(name) for name in ("stdout", "stderr", "result"))
         return "\n".join(line for line in lines if isinstance(line, str) and line)
     if isinstance(output, dict) and output.get("type") in ("image", "file", "input_image", "input_file"):
         return str(File(str(output["type"]).removeprefix("input_"), _name_in(output)))

@@ -16,6 +16,7 @@ from langchain_threadmem.formats.importers.chats import Chat, Chats, chat_of, ke
 from langchain_threadmem.formats.importers.said import (
     ASSISTANT,
     USER,
+    Other,
     Part,
     Said,
     ToolResult,
@@ -145,10 +146,13 @@ def _rounds(blocks: Sequence[Any]) -> Iterator[Part]:
         parts = parts_of(block)
         named = block.get("tool_call_ids") if isinstance(block, dict) else None
         call = next((part for part in parts if isinstance(part, ToolUse)), None)
+        if parts and all(isinstance(part, Other) for part in parts):  # A note of the program about the calls.
+            yield from parts
+            continue
         if named or call is None or call.id not in together:
             yield from results
             results = []
-        if isinstance(named, list) and block.get("type") != "activity_label":
+        if isinstance(named, list):
             together = {*named}
         if call is None or call.id not in together:
             yield from parts

@@ -21,6 +21,7 @@ from langchain_threadmem.formats.importers.said import (
     Said,
     ToolResult,
     ToolUse,
+    at_once,
     entries_of,
 )
 from langchain_threadmem.formats.importers.source import FAULTS, Source, problem_of
@@ -137,19 +138,29 @@ def _said(key: str, parent: str | None, message: Record, position: str) -> Said:
 
 
 def _parts(message: Record) -> Iterator[Part]:
-    for thought in message.get("thoughts") or ():
+    """The parts of a message; newer sessions have the thoughts and calls in the content as well."""
+    content = parts_of(message.get("content"))
+    is_whole = any(isinstance(part, ToolUse | Reasoning) for part in content)
+    for thought in () if is_whole else message.get("thoughts") or ():
         if isinstance(thought, dict):
             lines = (text_or_none(thought.get(name)) for name in ("subject", "description"))
             yield Reasoning("\n".join(line for line in lines if line))
-    for call in message.get("toolCalls") or ():
-        id, name = text_or_none(call.get("id")), text_or_none(call.get("name")) or "tool"
-        yield ToolUse(name, call.get("args"), id)
-        outputs = [part for part in parts_of(call.get("result")) if isinstance(part, ToolResult | str)]
-        if outputs:
-            output = [part.output if isinstance(part, ToolResult) else part for part in outputs]
-            yield ToolResult(
-                output if len(output) > 1 else output[0], id, name, call.get("status") == "error"
-            )
-        elif call.get("resultDisplay") is not None:
-            yield ToolResult(call["resultDisplay"], id, name, call.get("status") == "error")
-    yield from parts_of(message.get("content"))
+    steps = at_once(part for call in message.get("toolCalls") or () for part in _call(call))
+    if is_whole:
+        yield from content
+        yield from (part for part in steps if isinstance(part, ToolResult))
+    else:
+        yield from steps
+        yield from content
+
+
+def _call(call: Record) -> Iterator[Part]:
+    """A call and its result."""
+    id, name = text_or_none(call.get("id")), text_or_none(call.get("name")) or "tool"
+    yield ToolUse(name, call.get("args"), id)
+    outputs = [part for part in parts_of(call.get("result")) if isinstance(part, ToolResult | str)]
+    if outputs:
+        output = [part.output if isinstance(part, ToolResult) else part for part in outputs]
+        yield ToolResult(output if len(output) > 1 else output[0], id, name, call.get("status") == "error")
+    elif call.get("resultDisplay") is not None:
+        yield ToolResult(call["resultDisplay"], id, name, call.get("status") == "error")

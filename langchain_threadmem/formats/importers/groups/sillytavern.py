@@ -8,7 +8,8 @@ The fields follow SillyTavern/SillyTavern.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 from langchain_threadmem.formats.importers.blocks import files_of
@@ -22,7 +23,17 @@ from langchain_threadmem.formats.importers.chats import (
     text_or_none,
 )
 from langchain_threadmem.formats.importers.json_items import Record
-from langchain_threadmem.formats.importers.said import ASSISTANT, USER, Part, Reasoning, Said, entries_of
+from langchain_threadmem.formats.importers.said import (
+    ASSISTANT,
+    USER,
+    Part,
+    Reasoning,
+    Said,
+    ToolResult,
+    ToolUse,
+    at_once,
+    entries_of,
+)
 from langchain_threadmem.formats.importers.source import FAULTS, Source, problem_of
 from langchain_threadmem.messages.ids import chained_id
 
@@ -111,25 +122,39 @@ def _swipes(
         extra = value.get("extra") if is_shown else info.get("extra")
         extra = extra if isinstance(extra, dict) else {}
         parts: list[Part] = [Reasoning(extra["reasoning"])] if isinstance(extra.get("reasoning"), str) else []
-        parts += [text, *files_of([extra[name] for name in ("file", "image") if extra.get(name)])]
+        files = [extra[name] for name in ("file", "image") if extra.get(name)]
+        listed = (extra[name] for name in ("files", "media") if isinstance(extra.get(name), list))
+        parts += [text, *files_of([*files, *chain.from_iterable(listed)])]
         role = USER if value.get("is_user") else ASSISTANT
         key = chained_id("import-", previous, [role, value.get("name"), text])
         if any(one.key == key for one in swipes):
             key = chained_id("import-", previous, [role, value.get("name"), text, number])
+        calls = at_once(_calls(extra))
+        is_hidden = bool(value.get("is_system")) and not calls
         swipes.append(
             Said(
                 key,
                 previous,
                 role,
-                parts,
+                calls or parts,
                 _time((value if is_shown else info).get("send_date") or value.get("send_date"), position),
                 text_or_none(extra.get("model")) if role == ASSISTANT else None,
-                text_or_none(value.get("name")),
-                bool(value.get("is_system")),
-                {"hidden": True} if value.get("is_system") else {},
+                None if calls else text_or_none(value.get("name")),
+                is_hidden,
+                {"hidden": True} if is_hidden else {},
             )
         )
     return swipes
+
+
+def _calls(extra: Record) -> Iterator[Part]:
+    """The calls of a message that the program has written about them; such a message is for the model."""
+    calls = extra.get("tool_invocations")
+    for call in calls if isinstance(calls, list) else ():
+        id, name = text_or_none(call.get("id")), str(call.get("name"))
+        yield ToolUse(name, call.get("parameters"), id)
+        failed = call.get("error") is not None
+        yield ToolResult(call.get("error") if failed else call.get("result"), id, name, failed)
 
 
 def _time(value: Any, position: str) -> float | None:

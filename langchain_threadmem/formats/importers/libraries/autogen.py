@@ -5,7 +5,8 @@ The fields are those that autogen-core 0.7 writes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from langchain_threadmem.formats.importers.blocks import file_of, parts_of
@@ -25,14 +26,42 @@ from langchain_threadmem.formats.importers.said import (
 _EVENTS = ("TextMessage", "MultiModalMessage", "StopMessage", "HandoffMessage", "ToolCallSummaryMessage")
 _TOOL_EVENTS = {"ToolCallRequestEvent": ASSISTANT, "ToolCallExecutionEvent": TOOL, "ThoughtEvent": "thinking"}
 
+_OTHER_EVENTS = ("MemoryQueryEvent", "UserInputRequestedEvent", "SelectSpeakerEvent", "SelectorEvent")
+
 
 def _is_autogen(value: Any) -> bool:
+    if not isinstance(value, dict):
+        return False
+    if _is_event(value):
+        return True
+    if isinstance(value.get("messages"), list):  # The result of a run.
+        return bool(value["messages"]) and all(map(_is_event, value["messages"]))
+    return ("llm_context" in value or "agent_states" in value) and "version" in value
+
+
+def _is_event(value: Any) -> bool:
+    """Whether a value is a message or an event of AgentChat."""
     return (
-        isinstance(value, dict) and ("llm_context" in value or "agent_states" in value) and "version" in value
+        isinstance(value, dict)
+        and isinstance(value.get("source"), str)
+        and (value.get("type") in (*_EVENTS, *_TOOL_EVENTS, *_OTHER_EVENTS) or _is_structured(value))
     )
 
 
+def _is_structured(event: Record) -> bool:
+    return str(event.get("type")).startswith("StructuredMessage")
+
+
+def _said_in(events: Iterable[Record]) -> list[Record]:
+    """The events that someone has said, with their roles."""
+    said = (*_EVENTS, *_TOOL_EVENTS)
+    return [_with_role(one) for one in events if one.get("type") in said or _is_structured(one)]
+
+
 def _of_autogen(value: Record) -> Iterator[ChatRecord]:
+    if "messages" in value:
+        yield ChatRecord({}, _said_in(value["messages"]))
+        return
     if "agent_states" not in value:
         yield ChatRecord({}, (value["llm_context"] or {}).get("messages") or [])
         return
@@ -40,8 +69,7 @@ def _of_autogen(value: Record) -> Iterator[ChatRecord]:
     threads = [_thread_of(state) for state in states.values()]
     thread = max((one for one in threads if one), key=len, default=None)
     if thread is not None:
-        messages = [_with_role(one) for one in thread if one.get("type") in (*_EVENTS, *_TOOL_EVENTS)]
-        yield ChatRecord({}, messages)
+        yield ChatRecord({}, _said_in(thread))
         return
     for name, state in states.items():
         inner = state.get("agent_state", state)
@@ -66,6 +94,9 @@ def _parts_of_autogen(message: Record) -> Iterator[Part]:
     if isinstance(message.get("thought"), str):
         yield Reasoning(message["thought"])
     content = message.get("content")
+    if _is_structured(message):
+        yield json.dumps(content, ensure_ascii=False)
+        return
     for one in content if isinstance(content, list) else [content]:
         if isinstance(one, dict) and "call_id" in one:
             id, name = text_or_none(one["call_id"]), text_or_none(one.get("name"))
@@ -79,5 +110,10 @@ def _parts_of_autogen(message: Record) -> Iterator[Part]:
 
 
 PROGRAM = Program(
-    "autogen", "AutoGen's state of an agent or a team", _is_autogen, _of_autogen, _parts_of_autogen
+    "autogen",
+    "AutoGen's state of an agent or a team, or the messages of a run",
+    _is_autogen,
+    _of_autogen,
+    _parts_of_autogen,
+    _is_event,
 )

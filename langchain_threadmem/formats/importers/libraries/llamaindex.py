@@ -1,11 +1,12 @@
 """Chat stores and memories of LlamaIndex.
 
-The fields are those that llama-index-core 0.14 writes.
+The fields are those that llama-index-core 0.14 writes; a database is that of a memory, `SQLAlchemyChatStore`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import groupby
 from typing import Any
 
 from langchain_threadmem.formats.importers.blocks import parts_of
@@ -13,6 +14,11 @@ from langchain_threadmem.formats.importers.chats import text_or_none
 from langchain_threadmem.formats.importers.json_items import Record
 from langchain_threadmem.formats.importers.program import ChatRecord, Program
 from langchain_threadmem.formats.importers.said import Part, ToolResult, ToolUse
+from langchain_threadmem.formats.importers.source import Source
+from langchain_threadmem.messages.records import as_object, loads
+
+_COLUMNS = {"id", "key", "timestamp", "role", "status", "data"}
+_NANOSECONDS = 1e9
 
 
 def _is_llamaindex(value: Any) -> bool:
@@ -54,6 +60,29 @@ def _parts_of_llamaindex(message: Record) -> Iterator[Part]:
         yield from parts_of({**call, "type": "tool_call"})
 
 
+def _tables(source: Source) -> list[str]:
+    return [name for name, columns in source.tables.items() if columns >= _COLUMNS]
+
+
+def _rows(source: Source) -> Iterator[ChatRecord]:
+    """The conversations of a database, with the messages that left the memory of the model."""
+    for table in _tables(source):
+        query = f'SELECT key, timestamp, data FROM "{table}" ORDER BY key, timestamp, id'
+        for key, rows in groupby(source.rows(query), key=lambda row: str(row[0])):
+            position = f"conversation {key!r}"
+            messages = [
+                {**as_object(loads(data, position), position), "created": time / _NANOSECONDS}
+                for _, time, data in rows
+            ]
+            yield ChatRecord({}, messages, key)
+
+
 PROGRAM = Program(
-    "llamaindex", "LlamaIndex's chat store", _is_llamaindex, _of_llamaindex, _parts_of_llamaindex
+    "llamaindex",
+    "LlamaIndex's chat store, or its database",
+    _is_llamaindex,
+    _of_llamaindex,
+    _parts_of_llamaindex,
+    is_database=lambda source: bool(_tables(source)),
+    rows=_rows,
 )

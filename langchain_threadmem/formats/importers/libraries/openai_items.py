@@ -287,7 +287,7 @@ def _parts(item: dict[str, Any]) -> Iterator[Part]:
         yield ToolUse("code_interpreter", {"code": item.get("code")}, id)
         outputs = [one.get("logs") or one for one in item.get("outputs") or () if isinstance(one, dict)]
         if outputs or item.get("output"):  # The items of Open WebUI have one output.
-            yield ToolResult(outputs or _printed(item["output"]), id, "code_interpreter")
+            yield ToolResult(outputs or item["output"], id, "code_interpreter")
     elif kind == "image_generation_call":
         yield File("image", id, {name: value for name, value in item.items() if name != "result"})
     elif kind not in TYPES and isinstance(item.get("content"), str | list):
@@ -295,11 +295,3 @@ def _parts(item: dict[str, Any]) -> Iterator[Part]:
         yield Other(item)
     else:
         yield Other(item)
-
-
-def _printed(output: Any) -> Any:
-    """What a program has printed and returned."""
-    if not isinstance(output, dict):
-        return output
-    names = ("stdout", "result", "stderr")
-    return [output[name] for name in names if output.get(name)] or output
