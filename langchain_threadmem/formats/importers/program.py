@@ -33,7 +33,7 @@ from langchain_threadmem.formats.importers.said import (
     ToolResult,
     entries_of,
 )
-from langchain_threadmem.formats.importers.source import FAULTS, Source, problem_of
+from langchain_threadmem.formats.importers.source import FAULTS, Format, Source, problem_of
 from langchain_threadmem.messages.ids import chained_id
 
 _ROLES = {
@@ -89,6 +89,11 @@ class Program(NamedTuple):
     said: Callable[[ChatRecord, ReadParts, str], list[Said]] | None = None
     is_database: Callable[[Source], bool] | None = None
     rows: Callable[[Source], Iterable[ChatRecord]] | None = None
+
+    @property
+    def format(self) -> Format:
+        """The format of the files."""
+        return Format(self.name, self.contents, self.chats, self.fits, is_database=self.is_database)
 
     def chats(self, source: Source) -> Chats:
         """The conversations of a file."""

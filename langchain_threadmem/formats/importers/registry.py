@@ -2,207 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
 from langchain_threadmem.errors import InputError, PersistenceError
+from langchain_threadmem.formats.importers import datasets, messengers
 from langchain_threadmem.formats.importers.apps import (
     ai_studio,
-    big_agi,
     chatbox,
     chatgpt,
-    cherry,
     claude,
     deepseek,
     grok,
     huggingchat,
-    jan,
     librechat,
+    lists,
     lm_studio,
-    mistral,
-    nextchat,
     openwebui,
+    sillytavern,
     takeout,
-    typingmind,
 )
-from langchain_threadmem.formats.importers.chats import Chats
 from langchain_threadmem.formats.importers.coding import (
-    aider,
     claude_code,
-    cline,
     codex,
-    continue_dev,
+    editors,
     gemini_cli,
     llm_logs,
     vscode,
 )
-from langchain_threadmem.formats.importers.datasets import oasst, sharegpt, ultrachat
-from langchain_threadmem.formats.importers.groups import discord, sillytavern, slack, telegram, whatsapp_chat
 from langchain_threadmem.formats.importers.libraries import (
     agents_sdk,
-    ai_sdk,
-    autogen,
-    haystack,
+    frameworks,
     langgraph_history,
-    llamabot,
-    llamaindex,
-    memforest,
+    memories,
     message_lists,
     openai_items,
-    semantic_kernel,
-    sql_history,
 )
 from langchain_threadmem.formats.importers.others import other_database, other_file
 from langchain_threadmem.formats.importers.paths import ImportPaths, InputFile, Inputs
-from langchain_threadmem.formats.importers.source import FAULTS, Source
+from langchain_threadmem.formats.importers.source import Format, Source
 
 _ITEMS = 20
 """The number of items of a file from which its format is detected."""
-_PROGRAMS = (
-    nextchat.PROGRAM,
-    big_agi.PROGRAM,
-    jan.PROGRAM,
-    typingmind.PROGRAM,
-    continue_dev.PROGRAM,
-    cherry.PROGRAM,
-    llamaindex.PROGRAM,
-    semantic_kernel.PROGRAM,
-    autogen.PROGRAM,
-    haystack.PROGRAM,
-    mistral.PROGRAM,
-    ai_sdk.PROGRAM,
-    cline.PROGRAM,
-)
-
-
-class Format(NamedTuple):
-    """A format.
-
-    A file has the format if all values of its first 20 items that can be read fit. At least one of `is_item`,
-    `is_log`, `is_text` and `is_database` is set.
-
-    Attributes:
-        name: The name of the format in arguments.
-        contents: The contents of the files in a few words.
-        chats: Reads the conversations of a file.
-        is_item: Whether a JSON item has the format: a conversation, or a message.
-        is_log: Whether the values of the first items have the format, if they are of several kinds.
-        is_text: Whether the beginning of a text has the format.
-        is_database: Whether an SQLite database has the format.
-        collect: Keeps values of the first items in `Source.shared` before any file of the import is read.
-    """
-
-    name: str
-    contents: str
-    chats: Callable[[Source], Chats]
-    is_item: Callable[[Any], bool] | None = None
-    is_log: Callable[[Sequence[Any]], bool] | None = None
-    is_text: Callable[[str], bool] | None = None
-    is_database: Callable[[Source], bool] | None = None
-    collect: Callable[[Source, Sequence[Any]], object] | None = None
-
-    def fits(self, source: Source, values: Sequence[Any]) -> bool:
-        """Whether a file has the format, given the values of its first items."""
-        try:
-            return self._fits(source, values)
-        except FAULTS:  # A value may have any type.
-            return False
-
-    def _fits(self, source: Source, values: Sequence[Any]) -> bool:
-        if source.is_database:
-            return self.is_database is not None and self.is_database(source)
-        if self.is_text is not None:
-            return self.is_text(source.beginning)
-        if not values:
-            return False
-        if self.is_log is not None and self.is_log(values):
-            return True
-        return self.is_item is not None and all(map(self.is_item, values))
-
-    def can_be(self, source: Source) -> bool:
-        """Whether a file is of the type of the format: a database with its tables, JSON, or text."""
-        if source.is_database:
-            return self.is_database is not None and self.is_database(source)
-        if self.is_text is not None and self.is_text(source.beginning):
-            return True
-        return self.is_item is not None or self.is_log is not None
-
-
 FORMATS = (
-    Format("chatgpt", "conversations.json of ChatGPT's export", chatgpt.chats, chatgpt.is_item),
-    Format("claude", "conversations.json of Claude's export", claude.chats, claude.is_item),
-    Format("deepseek", "conversations.json of DeepSeek's export", deepseek.chats, deepseek.is_item),
-    Format(
-        "claude_code",
-        "a session of Claude Code",
-        claude_code.chats,
-        is_log=claude_code.is_log,
-        collect=claude_code.collect,
-    ),
-    Format(
-        "openwebui",
-        "Open WebUI's export, or its database",
-        openwebui.chats,
-        openwebui.is_item,
-        is_database=openwebui.is_database,
-    ),
-    Format("grok", "prod-grok-backend.json of Grok's export", grok.chats, grok.is_item),
-    Format(
-        "openai_items",
-        "items of OpenAI's Responses or Conversations",
-        openai_items.chats,
-        is_log=openai_items.is_log,
-    ),
-    Format(
-        "agents_sdk",
-        "a database of sessions of the OpenAI Agents SDK",
-        agents_sdk.chats,
-        is_database=agents_sdk.is_database,
-    ),
-    Format("librechat", "a conversation of LibreChat", librechat.chats, librechat.is_item),
-    Format("codex", "a session of Codex", codex.chats, is_log=codex.is_log),
-    Format("llm", "logs.db of the program llm", llm_logs.chats, is_database=llm_logs.is_database),
-    Format(
-        "ai_studio", "a prompt of AI Studio", ai_studio.chats, ai_studio.is_item, collect=ai_studio.collect
-    ),
-    Format("takeout", "MyActivity.json of Google Takeout", takeout.chats, is_log=takeout.is_log),
-    Format("sillytavern", "a chat of SillyTavern", sillytavern.chats, is_log=sillytavern.is_log),
-    Format("lm_studio", "a conversation of LM Studio", lm_studio.chats, lm_studio.is_item),
-    Format("chatbox", "Chatbox's export", chatbox.chats, chatbox.is_item),
-    Format("oasst", "trees or messages of Open Assistant", oasst.chats, oasst.is_item),
-    Format("sharegpt", "conversations of ShareGPT", sharegpt.chats, sharegpt.is_item),
-    Format("ultrachat", "conversations of UltraChat", ultrachat.chats, ultrachat.is_item),
-    Format("huggingchat", "conversations.json of HuggingChat", huggingchat.chats, huggingchat.is_item),
-    Format("gemini_cli", "a session of Gemini CLI", gemini_cli.chats, is_log=gemini_cli.is_log),
-    Format("vscode", "a chat session of VS Code", vscode.chats, is_log=vscode.is_log),
-    Format(
-        "langgraph", "the history of a LangGraph thread", langgraph_history.chats, langgraph_history.is_item
-    ),
-    Format("discord", "a channel of DiscordChatExporter", discord.chats, discord.is_item),
-    Format("telegram", "result.json of Telegram", telegram.chats, telegram.is_item),
-    Format("slack", "the folder of Slack's export", slack.chats, slack.is_item),
-    Format("whatsapp_chat", "a chat of WhatsApp as text", whatsapp_chat.chats, is_text=whatsapp_chat.is_text),
-    Format("aider", ".aider.chat.history.md", aider.chats, is_text=aider.is_text),
-    *(Format(one.name, one.contents, one.chats, one.fits, is_database=one.is_database) for one in _PROGRAMS),
-    Format("langchain", "LangChain's messages_to_dict", message_lists.chats, message_lists.is_langchain_item),
-    Format(
-        "llamabot", "a document with nodes, of llamabot or ChatMemory.save", llamabot.chats, llamabot.is_item
-    ),
-    Format(
-        "memforest",
-        "MemForest's database or memory_units.json",
-        memforest.chats,
-        memforest.is_item,
-        is_database=memforest.is_database,
-    ),
-    Format("messages", "messages of OpenAI or Anthropic", message_lists.chats, message_lists.is_item),
-    Format(
-        "sql_history",
-        "an SQLite database of SQLChatMessageHistory",
-        sql_history.chats,
-        is_database=sql_history.is_database,
-    ),
+    chatgpt.FORMAT,
+    claude.FORMAT,
+    deepseek.FORMAT,
+    claude_code.FORMAT,
+    openwebui.FORMAT,
+    grok.FORMAT,
+    openai_items.FORMAT,
+    agents_sdk.FORMAT,
+    librechat.FORMAT,
+    codex.FORMAT,
+    llm_logs.FORMAT,
+    ai_studio.FORMAT,
+    takeout.FORMAT,
+    sillytavern.FORMAT,
+    lm_studio.FORMAT,
+    chatbox.FORMAT,
+    *datasets.FORMATS,
+    huggingchat.FORMAT,
+    gemini_cli.FORMAT,
+    vscode.FORMAT,
+    langgraph_history.FORMAT,
+    *messengers.FORMATS,
+    editors.AIDER,
+    *(program.format for program in (*lists.PROGRAMS, editors.CONTINUE, *frameworks.PROGRAMS, editors.CLINE)),
+    message_lists.LANGCHAIN,
+    *memories.FORMATS,
+    message_lists.MESSAGES,
+    memories.SQL_HISTORY,
 )
 """All formats; a file has the first format that fits."""
 

@@ -1,4 +1,4 @@
-"""A file that is read by an importer: its name, its time, its items, lines or rows."""
+"""A file that is read by an importer, with its items, lines or rows; and the formats that files have."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import codecs
 import io
 import json
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from langchain_threadmem.errors import InputError, PersistenceError
 from langchain_threadmem.formats.importers.chats import Bad, Chat, Chats
@@ -90,13 +90,10 @@ class Source:
                 raise
             raise unreadable(self.label, error) from error
 
-    def objects(self) -> Iterator[tuple[str, dict[str, Any]] | Bad]:
-        """The position and the value of each item that is an object; others are bad."""
+    def each(self, read: Read) -> Chats:
+        """What `read` returns for each item, given its value and position; items that are refused are bad."""
         for item in self.items():
-            try:
-                yield item.where, object_of(item)
-            except InputError as error:
-                yield Bad(str(error))
+            yield from checked(item.where, _read_item, read, item)
 
     def lines(self) -> Iterator[str]:
         """The lines of a text from its beginning, without line ends.
@@ -180,17 +177,32 @@ def _decoded(beginning: bytes) -> str:
         return ""
 
 
-def chats_of_items(source: Source, chat_of: Callable[[dict[str, Any], str], Chat]) -> Chats:
-    """The conversations of a file whose items are conversations, given the value and position of each."""
-    for item in source.objects():
-        if isinstance(item, Bad):
-            yield item
-            continue
-        where, value = item
-        try:
-            yield chat_of(value, where)
-        except FAULTS as error:
-            yield Bad(problem_of(error, where))
+Read = Callable[..., Chat | Iterable[Chat | Bad] | None]
+"""Reads an item, or several values of it."""
+
+
+def each_item(read: Read) -> Callable[[Source], Chats]:
+    """The reader of files, each item of which `read` reads, given its value and its position."""
+    return lambda source: source.each(read)
+
+
+def checked(where: str, read: Read, *arguments: Any) -> Chats:
+    """What `read` returns, or the problem of a value that `read` refuses.
+
+    Args:
+        where: The position of the value.
+        read: Reads the value.
+        arguments: The arguments of `read`.
+    """
+    try:
+        found = read(*arguments)
+        yield from (found,) if isinstance(found, Chat) else found or ()
+    except FAULTS as error:
+        yield Bad(problem_of(error, where))
+
+
+def _read_item(read: Read, item: Item) -> Chat | Iterable[Chat | Bad] | None:
+    return read(object_of(item), item.where)
 
 
 FAULTS = (AttributeError, LookupError, TypeError, ValueError, RecursionError)
@@ -201,3 +213,56 @@ def problem_of(error: Exception, where: str) -> str:
     """The problem of an item, with its position."""
     text = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {reason(error)}"
     return text if where in text else f"{where}: {text}"
+
+
+class Format(NamedTuple):
+    """A format.
+
+    A file has the format if all values of its first 20 items that can be read fit. At least one of `is_item`,
+    `is_log`, `is_text` and `is_database` is set.
+
+    Attributes:
+        name: The name of the format in arguments.
+        contents: The contents of the files in a few words.
+        chats: Reads the conversations of a file.
+        is_item: Whether a JSON item has the format: a conversation, or a message.
+        is_log: Whether the values of the first items have the format, if they are of several kinds.
+        is_text: Whether the beginning of a text has the format.
+        is_database: Whether an SQLite database has the format.
+        collect: Keeps values of the first items in `Source.shared` before any file of the import is read.
+    """
+
+    name: str
+    contents: str
+    chats: Callable[[Source], Chats]
+    is_item: Callable[[Any], bool] | None = None
+    is_log: Callable[[Sequence[Any]], bool] | None = None
+    is_text: Callable[[str], bool] | None = None
+    is_database: Callable[[Source], bool] | None = None
+    collect: Callable[[Source, Sequence[Any]], object] | None = None
+
+    def fits(self, source: Source, values: Sequence[Any]) -> bool:
+        """Whether a file has the format, given the values of its first items."""
+        try:
+            return self._fits(source, values)
+        except FAULTS:  # A value may have any type.
+            return False
+
+    def _fits(self, source: Source, values: Sequence[Any]) -> bool:
+        if source.is_database:
+            return self.is_database is not None and self.is_database(source)
+        if self.is_text is not None:
+            return self.is_text(source.beginning)
+        if not values:
+            return False
+        if self.is_log is not None and self.is_log(values):
+            return True
+        return self.is_item is not None and all(map(self.is_item, values))
+
+    def can_be(self, source: Source) -> bool:
+        """Whether a file is of the type of the format: a database with its tables, JSON, or text."""
+        if source.is_database:
+            return self.is_database is not None and self.is_database(source)
+        if self.is_text is not None and self.is_text(source.beginning):
+            return True
+        return self.is_item is not None or self.is_log is not None

@@ -25,7 +25,7 @@ from langchain_threadmem.formats.importers.said import (
     entries_of,
     system_prompt,
 )
-from langchain_threadmem.formats.importers.source import Source, chats_of_items
+from langchain_threadmem.formats.importers.source import Format, Source
 from langchain_threadmem.messages.ids import chained_id
 from langchain_threadmem.messages.records import as_list, as_object
 
@@ -66,7 +66,7 @@ def chats(source: Source) -> Chats:
     def chat(record: dict[str, Any], position: str) -> Chat:
         return _chat(record, position, source.name, names)
 
-    return chats_of_items(source, chat)
+    return source.each(chat)
 
 
 def _chat(record: dict[str, Any], position: str, name: str, names: dict[str, str]) -> Chat:
@@ -153,3 +153,6 @@ def _parts(chunk: Chunk) -> Iterator[Part]:
         yield Reasoning(text) if chunk.get("isThought") else text
     if isinstance(chunk.get("grounding"), dict):
         yield Other({"type": "grounding", **chunk["grounding"]})
+
+
+FORMAT = Format("ai_studio", "a prompt of AI Studio", chats, is_item, collect=collect)

@@ -10,10 +10,10 @@ from typing import Any
 
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.formats.importers.blocks import files_of, parts_of
-from langchain_threadmem.formats.importers.chats import Bad, Chat, Chats, chat_of, kept, seconds, text_or_none
+from langchain_threadmem.formats.importers.chats import Chat, Chats, chat_of, kept, seconds, text_or_none
 from langchain_threadmem.formats.importers.json_items import Record
 from langchain_threadmem.formats.importers.said import ASSISTANT, Part, Said, ToolResult, ToolUse, entries_of
-from langchain_threadmem.formats.importers.source import FAULTS, Source, problem_of
+from langchain_threadmem.formats.importers.source import Format, Source, checked
 from langchain_threadmem.messages.records import as_list, as_object
 
 _SESSION = "session:"
@@ -35,23 +35,20 @@ def _is_old(value: Record) -> bool:
 
 def chats(source: Source) -> Chats:
     """The conversations of an export: a session, and each of its earlier topics."""
-    for item in source.objects():
-        if isinstance(item, Bad):
-            yield item
-            continue
-        position, document = item
+
+    def read(document: Record, position: str) -> Chats:
         about = {one.get("id"): one for one in document.get(_LIST) or () if isinstance(one, dict)}
         sessions = [value for name, value in document.items() if name.startswith(_SESSION)]
         sessions += document.get("chat-sessions") or []
         for number, session in enumerate(sessions, 1):
             where = f"session {number} of {position}"
-            try:
-                yield from _chats_of(as_object(session, where), about, where)
-            except FAULTS as error:
-                yield Bad(problem_of(error, where))
+            yield from checked(where, _chats_of, session, about, where)
+
+    return source.each(read)
 
 
-def _chats_of(session: Record, about: dict[Any, Record], position: str) -> Iterator[Chat]:
+def _chats_of(value: Any, about: dict[Any, Record], position: str) -> Iterator[Chat]:
+    session = as_object(value, position)
     name = text_or_none(session.get("id"))
     if name is None:
         raise InputError(f"{position} has no 'id'")
@@ -136,3 +133,6 @@ def _parts(parts: list[Any]) -> Iterator[Part]:
             continue
         else:
             yield from parts_of(part)
+
+
+FORMAT = Format("chatbox", "Chatbox's export", chats, is_item)

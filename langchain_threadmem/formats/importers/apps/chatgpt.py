@@ -34,7 +34,7 @@ from langchain_threadmem.formats.importers.said import (
     arguments_of,
     entries_of,
 )
-from langchain_threadmem.formats.importers.source import Source, chats_of_items
+from langchain_threadmem.formats.importers.source import Format, Source
 from langchain_threadmem.messages.records import as_list, as_object
 
 _HIDDEN = ("is_visually_hidden_from_conversation", "is_user_system_message")
@@ -96,7 +96,7 @@ def _is_root_of_deepseek(mapping: Mapping[str, Any]) -> bool:
 def chats(source: Source) -> Chats:
     """The conversations of an export."""
     names = source.beside(_NAMES_OF_FILES)
-    return chats_of_items(source, partial(_chat, names if isinstance(names, dict) else {}))
+    return source.each(partial(_chat, names if isinstance(names, dict) else {}))
 
 
 def _chat(names: Mapping[str, Any], record: dict[str, Any], position: str) -> Chat:
@@ -517,3 +517,6 @@ def _readable(mark: re.Match[str]) -> str:
     except ValueError:
         return ""
     return f"{mark[1]}{names[1]}" if isinstance(names, list) and len(names) > 1 else ""
+
+
+FORMAT = Format("chatgpt", "conversations.json of ChatGPT's export", chats, is_item)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.formats.importers.chats import Chat, Chats, chat_of, seconds, text_or_none
+from langchain_threadmem.formats.importers.chats import Chat, chat_of, seconds, text_or_none
 from langchain_threadmem.formats.importers.json_items import Record
 from langchain_threadmem.formats.importers.said import (
     ASSISTANT,
@@ -26,7 +26,7 @@ from langchain_threadmem.formats.importers.said import (
     ToolUse,
     entries_of,
 )
-from langchain_threadmem.formats.importers.source import Source, chats_of_items
+from langchain_threadmem.formats.importers.source import Format, each_item
 from langchain_threadmem.messages.records import as_list, as_object
 
 _PARENT = "parent_message_uuid"
@@ -50,11 +50,6 @@ def _is_design(value: Record) -> bool:
         isinstance(one, dict) and isinstance(one.get("content"), dict) and "contentBlocks" in one["content"]
         for one in messages
     )
-
-
-def chats(source: Source) -> Chats:
-    """The conversations of an export."""
-    return chats_of_items(source, _chat)
 
 
 def _chat(record: Record, position: str) -> Chat:
@@ -194,3 +189,6 @@ def _attachments(message: Record, extra: Record) -> Iterator[Part]:
                 known.add(id)
                 kind = "image" if isinstance(one, dict) and one.get("file_kind") == "image" else "file"
                 yield File(kind, name, one, is_beside=True)
+
+
+FORMAT = Format("claude", "conversations.json of Claude's export", each_item(_chat), is_item)

@@ -11,7 +11,7 @@ from typing import Any
 
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.formats.importers.blocks import files_of
-from langchain_threadmem.formats.importers.chats import Chat, Chats, chat_of, kept, seconds, text_or_none
+from langchain_threadmem.formats.importers.chats import Chat, chat_of, kept, seconds, text_or_none
 from langchain_threadmem.formats.importers.said import (
     ASSISTANT,
     USER,
@@ -21,7 +21,7 @@ from langchain_threadmem.formats.importers.said import (
     Said,
     entries_of,
 )
-from langchain_threadmem.formats.importers.source import Source, chats_of_items
+from langchain_threadmem.formats.importers.source import Format, each_item
 from langchain_threadmem.messages.records import as_list, as_object
 
 _ROOT = "root"
@@ -39,11 +39,6 @@ def is_item(value: object) -> bool:
         is_root = isinstance(root, dict) and root.get("message") is None and root.get("id") == _ROOT
         return "inserted_at" in value or is_root
     return _session(value) is not None
-
-
-def chats(source: Source) -> Chats:
-    """The conversations of an export."""
-    return chats_of_items(source, _chat)
 
 
 def _session(record: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -158,3 +153,6 @@ def _parts(message: dict[str, Any], fragments: list[dict[str, Any]]) -> Iterator
                 yield content
             if kind not in _TEXTS:
                 yield Other(one)
+
+
+FORMAT = Format("deepseek", "conversations.json of DeepSeek's export", each_item(_chat), is_item)

@@ -11,7 +11,7 @@ from typing import Any
 
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.formats.importers.blocks import files_of
-from langchain_threadmem.formats.importers.chats import Chat, Chats, chat_of, kept, seconds, text_or_none
+from langchain_threadmem.formats.importers.chats import Chat, chat_of, kept, seconds, text_or_none
 from langchain_threadmem.formats.importers.said import (
     ASSISTANT,
     USER,
@@ -22,7 +22,7 @@ from langchain_threadmem.formats.importers.said import (
     Said,
     entries_of,
 )
-from langchain_threadmem.formats.importers.source import Source, chats_of_items
+from langchain_threadmem.formats.importers.source import Format, each_item
 from langchain_threadmem.messages.ids import chained_id
 from langchain_threadmem.messages.records import as_list, as_object
 
@@ -41,11 +41,6 @@ def is_item(value: object) -> bool:
         and isinstance(value.get("conversation"), dict)
         and isinstance(value.get("responses"), list)
     )
-
-
-def chats(source: Source) -> Chats:
-    """The conversations of an export."""
-    return chats_of_items(source, _chat)
 
 
 def _chat(record: dict[str, Any], position: str) -> Chat:
@@ -124,3 +119,6 @@ def _parts(response: dict[str, Any]) -> Iterator[Part]:
         yield from files_of(response.get(field))
     for url in response.get("generated_image_urls") or ():
         yield File("image", str(url).rpartition("/")[2], {"url": url})
+
+
+FORMAT = Format("grok", "prod-grok-backend.json of Grok's export", each_item(_chat), is_item)

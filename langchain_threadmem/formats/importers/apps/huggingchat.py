@@ -9,10 +9,10 @@ from typing import Any
 
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.formats.importers.blocks import files_of, parts_of
-from langchain_threadmem.formats.importers.chats import Chat, Chats, chat_of, kept, seconds, text_or_none
+from langchain_threadmem.formats.importers.chats import Chat, chat_of, kept, seconds, text_or_none
 from langchain_threadmem.formats.importers.json_items import Record
 from langchain_threadmem.formats.importers.said import ASSISTANT, Other, Part, Reasoning, Said, entries_of
-from langchain_threadmem.formats.importers.source import Source, chats_of_items
+from langchain_threadmem.formats.importers.source import Format, each_item
 from langchain_threadmem.messages.ids import chained_id
 from langchain_threadmem.messages.records import as_list, as_object
 
@@ -27,11 +27,6 @@ def is_item(value: object) -> bool:
     if not messages:
         return "rootMessageId" in value or ("_id" in value and "model" in value)
     return all(isinstance(one, dict) and one.get("from") in _SENDERS for one in messages)
-
-
-def chats(source: Source) -> Chats:
-    """The conversations of an export."""
-    return chats_of_items(source, _chat)
 
 
 def _chat(record: Record, position: str) -> Chat:
@@ -90,3 +85,6 @@ def _said(message: Record, parent: str | None, previous: str | None, position: s
         model if role == ASSISTANT else None,
         extra={name: message[name] for name in ("interrupted", "score", "webSearch") if message.get(name)},
     )
+
+
+FORMAT = Format("huggingchat", "conversations.json of HuggingChat", each_item(_chat), is_item)

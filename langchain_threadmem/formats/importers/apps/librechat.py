@@ -12,7 +12,7 @@ from typing import Any
 
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.formats.importers.blocks import files_of, parts_of, text_in
-from langchain_threadmem.formats.importers.chats import Chat, Chats, chat_of, kept, seconds, text_or_none
+from langchain_threadmem.formats.importers.chats import Chat, chat_of, kept, seconds, text_or_none
 from langchain_threadmem.formats.importers.said import (
     ASSISTANT,
     USER,
@@ -24,7 +24,7 @@ from langchain_threadmem.formats.importers.said import (
     entries_of,
     system_prompt,
 )
-from langchain_threadmem.formats.importers.source import Source, chats_of_items
+from langchain_threadmem.formats.importers.source import Format, each_item
 from langchain_threadmem.messages.records import as_list, as_object
 
 _LISTS = ("messagesTree", "messages")
@@ -38,11 +38,6 @@ def is_item(value: object) -> bool:
         and isinstance(value.get("conversationId"), str)
         and any(isinstance(value.get(name), list) for name in _LISTS)
     )
-
-
-def chats(source: Source) -> Chats:
-    """The conversations of an export."""
-    return chats_of_items(source, _chat)
 
 
 def _chat(record: dict[str, Any], position: str) -> Chat:
@@ -160,3 +155,6 @@ def _rounds(blocks: Sequence[Any]) -> Iterator[Part]:
             yield call
             results += [part for part in parts if isinstance(part, ToolResult)]
     yield from results
+
+
+FORMAT = Format("librechat", "a conversation of LibreChat", each_item(_chat), is_item)

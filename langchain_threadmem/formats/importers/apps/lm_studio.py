@@ -25,7 +25,7 @@ from langchain_threadmem.formats.importers.said import (
     entries_of,
     system_prompt,
 )
-from langchain_threadmem.formats.importers.source import Source, chats_of_items
+from langchain_threadmem.formats.importers.source import Format, Source
 from langchain_threadmem.messages.ids import chained_id
 from langchain_threadmem.messages.records import as_list, as_object
 
@@ -45,7 +45,7 @@ def is_item(value: object) -> bool:
 def chats(source: Source) -> Chats:
     """The conversation of a file."""
     name = source.name.removesuffix(".conversation")
-    return chats_of_items(source, lambda record, position: _chat(record, position, name))
+    return source.each(lambda record, position: _chat(record, position, name))
 
 
 def _chat(record: Record, position: str, name: str) -> Chat:
@@ -126,3 +126,6 @@ def _content(blocks: Any) -> Iterator[Part]:
             yield from parts_of({**block, "type": "tool_result", "id": None if id is None else str(id)})
         else:
             yield from parts_of(block)
+
+
+FORMAT = Format("lm_studio", "a conversation of LM Studio", chats, is_item)

@@ -37,7 +37,7 @@ from langchain_threadmem.formats.importers.said import (
     entries_of,
     system_prompt,
 )
-from langchain_threadmem.formats.importers.source import FAULTS, Source, chats_of_items, problem_of
+from langchain_threadmem.formats.importers.source import FAULTS, Format, Source, problem_of
 from langchain_threadmem.messages.ids import chained_id
 from langchain_threadmem.messages.records import as_object, loads
 
@@ -82,7 +82,7 @@ def _is_history(value: object) -> bool:
 
 def chats(source: Source) -> Chats:
     """The conversations of an export or of a database."""
-    return _chats_of_database(source) if source.is_database else chats_of_items(source, _chat)
+    return _chats_of_database(source) if source.is_database else source.each(_chat)
 
 
 def _chats_of_database(source: Source) -> Chats:
@@ -241,3 +241,6 @@ def _value(text: str) -> Any:
         except InputError:
             return value
     return value
+
+
+FORMAT = Format("openwebui", "Open WebUI's export, or its database", chats, is_item, is_database=is_database)

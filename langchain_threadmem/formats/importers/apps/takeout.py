@@ -16,7 +16,6 @@ from html.parser import HTMLParser
 from typing import Any
 
 from langchain_threadmem.formats.importers.chats import (
-    Bad,
     Chat,
     Chats,
     chat_of,
@@ -26,7 +25,7 @@ from langchain_threadmem.formats.importers.chats import (
 )
 from langchain_threadmem.formats.importers.json_items import Record
 from langchain_threadmem.formats.importers.said import ASSISTANT, SYSTEM, USER, File, Other, Said, entries_of
-from langchain_threadmem.formats.importers.source import FAULTS, Source, problem_of
+from langchain_threadmem.formats.importers.source import Format, Source
 from langchain_threadmem.messages.ids import chained_id
 
 _PAUSE = 1_800.0
@@ -91,16 +90,12 @@ def _named(value: Record) -> Iterator[Any]:
 def chats(source: Source) -> Chats:
     """The conversations of an activity."""
     entries: list[tuple[float, str, Record]] = []
-    for item in source.objects():
-        if isinstance(item, Bad):
-            yield item
-            continue
-        try:
-            if _is_entry(item[1]) and not _is_of_gemini(item[1]):
-                continue
-            entries.append((seconds(item[1].get("time"), item[0]) or 0.0, item[0], item[1]))
-        except FAULTS as error:
-            yield Bad(problem_of(error, item[0]))
+
+    def read(value: Record, position: str) -> None:
+        if not _is_entry(value) or _is_of_gemini(value):
+            entries.append((seconds(value.get("time"), position) or 0.0, position, value))
+
+    yield from source.each(read)
     entries.sort(key=lambda entry: entry[0])
     for group in _sessions(entries):
         yield _chat(group)
@@ -214,3 +209,6 @@ def text_of_html(source: str) -> str:
     parser.feed(source)
     parser.close()
     return re.sub(r"\n{3,}", "\n\n", "".join(parser.text)).strip()
+
+
+FORMAT = Format("takeout", "MyActivity.json of Google Takeout", chats, is_log=is_log)

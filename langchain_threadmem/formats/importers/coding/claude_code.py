@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from langchain_threadmem.formats.importers.blocks import parts_of
-from langchain_threadmem.formats.importers.chats import Bad, Chats, chat_of, kept, seconds, text_or_none
+from langchain_threadmem.formats.importers.chats import Chats, chat_of, kept, seconds, text_or_none
 from langchain_threadmem.formats.importers.json_items import Record
 from langchain_threadmem.formats.importers.said import ASSISTANT, TOOL, USER, Said, ToolResult, entries_of
-from langchain_threadmem.formats.importers.source import Source
+from langchain_threadmem.formats.importers.source import Format, Source
 
 _FIELDS = ("parentUuid", "sessionId")
 _BESIDE = ("summary", "file-history-snapshot", "queue-operation", "custom-title", "ai-title", "last-prompt")
@@ -62,11 +62,7 @@ def collect(source: Source, values: Sequence[Any]) -> None:
 def chats(source: Source) -> Chats:
     """The conversation of a log."""
     session = _ClaudeCodeSession(source.name)
-    for line in source.objects():
-        if isinstance(line, Bad):
-            yield line
-        else:
-            session.read(line[1])
+    yield from source.each(lambda line, position: session.read(line))
     said = session.said()
     if not said:
         return
@@ -209,3 +205,6 @@ def _is_message(line: Record) -> bool:
 def _message(line: Record) -> Record:
     message = line["message"]
     return message if isinstance(message, dict) else {}
+
+
+FORMAT = Format("claude_code", "a session of Claude Code", chats, is_log=is_log, collect=collect)

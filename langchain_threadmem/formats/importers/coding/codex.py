@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from langchain_threadmem.formats.importers.chats import Bad, Chats, chat_of, kept, seconds, text_or_none
+from langchain_threadmem.formats.importers.chats import Chats, chat_of, kept, seconds, text_or_none
 from langchain_threadmem.formats.importers.json_items import Record
 from langchain_threadmem.formats.importers.libraries.openai_items import TYPES, said_of
 from langchain_threadmem.formats.importers.said import ASSISTANT, SYSTEM, USER, Said, entries_of
-from langchain_threadmem.formats.importers.source import FAULTS, Source, problem_of
+from langchain_threadmem.formats.importers.source import Format, Source, checked
 from langchain_threadmem.messages.ids import chained_id
 
 _LINES = {"session_meta", "turn_context", "response_item", "event_msg", "compacted", "world_state"}
@@ -62,18 +62,8 @@ def _is_old_line(value: Record) -> bool:
 def chats(source: Source) -> Chats:
     """The conversation of a log."""
     session = _CodexSession(source.name)
-    for line in source.objects():
-        if isinstance(line, Bad):
-            yield line
-            continue
-        try:
-            session.read(*line)
-        except FAULTS as error:
-            yield Bad(problem_of(error, line[0]))
-    try:
-        session.close()
-    except FAULTS as error:
-        yield Bad(problem_of(error, "the log"))
+    yield from source.each(lambda line, position: session.read(position, line))
+    yield from checked("the log", session.close)
     yield chat_of(
         "the log",
         session.name,
@@ -203,3 +193,6 @@ class _CodexSession:
     def close(self) -> None:
         """Read the rest."""
         self._flush()
+
+
+FORMAT = Format("codex", "a session of Codex", chats, is_log=is_log)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from langchain_threadmem.formats.importers.blocks import parts_of
-from langchain_threadmem.formats.importers.chats import Bad, Chats, chat_of, kept, seconds, text_or_none
+from langchain_threadmem.formats.importers.chats import Chats, chat_of, kept, seconds, text_or_none
 from langchain_threadmem.formats.importers.json_items import Record
 from langchain_threadmem.formats.importers.said import (
     ASSISTANT,
@@ -24,7 +24,7 @@ from langchain_threadmem.formats.importers.said import (
     at_once,
     entries_of,
 )
-from langchain_threadmem.formats.importers.source import FAULTS, Source, problem_of
+from langchain_threadmem.formats.importers.source import Format, Source
 from langchain_threadmem.messages.ids import chained_id
 
 _ROLES = {"user": USER, "gemini": ASSISTANT, "model": ASSISTANT}
@@ -52,15 +52,7 @@ def _is_message(value: Any) -> bool:
 def chats(source: Source) -> Chats:
     """The conversation of a log."""
     session = _GeminiSession()
-    for item in source.objects():
-        if isinstance(item, Bad):
-            yield item
-            continue
-        position, line = item
-        try:
-            session.read(line, position)
-        except FAULTS as error:
-            yield Bad(problem_of(error, position))
+    yield from source.each(session.read)
     about = session.about
     yield chat_of(
         "the log",
@@ -164,3 +156,6 @@ def _call(call: Record) -> Iterator[Part]:
         yield ToolResult(output if len(output) > 1 else output[0], id, name, call.get("status") == "error")
     elif call.get("resultDisplay") is not None:
         yield ToolResult(call["resultDisplay"], id, name, call.get("status") == "error")
+
+
+FORMAT = Format("gemini_cli", "a session of Gemini CLI", chats, is_log=is_log)

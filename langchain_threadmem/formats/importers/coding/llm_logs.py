@@ -26,7 +26,7 @@ from langchain_threadmem.formats.importers.said import (
     ToolUse,
     entries_of,
 )
-from langchain_threadmem.formats.importers.source import FAULTS, Source, problem_of
+from langchain_threadmem.formats.importers.source import FAULTS, Format, Source, problem_of
 from langchain_threadmem.messages.records import as_object, loads
 
 _MESSAGES = {"hash", "parent_hash", "role"}
@@ -307,3 +307,6 @@ def _rows_of(source: Source, table: str, names: Sequence[str], response: str) ->
     return [
         *source.rows(f"SELECT {', '.join(names)} FROM {table} WHERE response_id = ? ORDER BY rowid", response)
     ]
+
+
+FORMAT = Format("llm", "logs.db of the program llm", chats, is_database=is_database)

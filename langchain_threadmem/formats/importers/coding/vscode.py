@@ -34,7 +34,7 @@ from langchain_threadmem.formats.importers.said import (
     ToolUse,
     entries_of,
 )
-from langchain_threadmem.formats.importers.source import FAULTS, Source, problem_of
+from langchain_threadmem.formats.importers.source import Format, Source, checked
 from langchain_threadmem.messages.ids import chained_id
 from langchain_threadmem.messages.records import as_list, as_object
 
@@ -71,27 +71,21 @@ def _is_session(value: Record) -> bool:
 def chats(source: Source) -> Chats:
     """The conversation of a session."""
     state: Record | None = None
-    for item in source.objects():
-        if isinstance(item, Bad):
-            yield item
-            continue
-        position, value = item
-        try:
-            if _is_session(value):
-                yield _chat(value, source.name, position)
-            elif value.get("kind") == _INITIAL and "k" not in value:
-                state = as_object(value.get("v"), f"'v' of {position}")
-            elif state is None:
-                yield Bad(f"{position} is a change before the first state")
-            else:
-                _change(state, value, position)
-        except FAULTS as error:
-            yield Bad(problem_of(error, position))
+
+    def read(value: Record, position: str) -> Chats:
+        nonlocal state
+        if _is_session(value):
+            yield _chat(value, source.name, position)
+        elif value.get("kind") == _INITIAL and "k" not in value:
+            state = as_object(value.get("v"), f"'v' of {position}")
+        elif state is None:
+            yield Bad(f"{position} is a change before the first state")
+        else:
+            _change(state, value, position)
+
+    yield from source.each(read)
     if state is not None:
-        try:
-            yield _chat(state, source.name, "the session")
-        except FAULTS as error:
-            yield Bad(problem_of(error, "the session"))
+        yield from checked("the session", _chat, state, source.name, "the session")
 
 
 def _change(state: Record, change: Record, position: str) -> None:
@@ -241,3 +235,6 @@ def _tool(part: Record) -> Iterator[Part]:
         else output
     )
     yield ToolResult(texts, id, name, bool(details.get("isError")))
+
+
+FORMAT = Format("vscode", "a chat session of VS Code", chats, is_log=is_log)

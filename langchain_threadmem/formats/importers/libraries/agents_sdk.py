@@ -19,7 +19,7 @@ from langchain_threadmem.errors import InputError
 from langchain_threadmem.formats.importers.chats import Bad, Chat, Chats, chat_of, seconds, text_or_none
 from langchain_threadmem.formats.importers.libraries.openai_items import parts_of_item, role_of_item
 from langchain_threadmem.formats.importers.said import ASSISTANT, Said, entries_of
-from langchain_threadmem.formats.importers.source import FAULTS, Source, problem_of
+from langchain_threadmem.formats.importers.source import FAULTS, Format, Source, problem_of
 from langchain_threadmem.messages.records import as_object, loads
 
 _MESSAGES = {"id", "session_id", "message_data"}
@@ -134,3 +134,8 @@ def _answers(chain: list[int], items: dict[int, Said]) -> Iterator[list[int]]:
             group = []
     if group:
         yield group
+
+
+FORMAT = Format(
+    "agents_sdk", "a database of sessions of the OpenAI Agents SDK", chats, is_database=is_database
+)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from langchain_core.messages import BaseMessage
 
-from langchain_threadmem.formats.importers.chats import Bad, Chats, Entry, chat_of, seconds, text_or_none
+from langchain_threadmem.formats.importers.chats import Chats, Entry, chat_of, seconds, text_or_none
 from langchain_threadmem.formats.importers.json_items import Record
-from langchain_threadmem.formats.importers.source import FAULTS, Source, problem_of
+from langchain_threadmem.formats.importers.source import Format, Source, checked
 from langchain_threadmem.messages.ids import chained_id
 from langchain_threadmem.messages.records import as_list, as_object, message_from
 from langchain_threadmem.storage.schema import State
@@ -28,24 +28,20 @@ def is_item(value: object) -> bool:
 def chats(source: Source) -> Chats:
     """The conversations of a history: one for each thread, without the namespaces of subgraphs."""
     threads: dict[str, list[tuple[str, Record]]] = {}
-    for item in source.objects():
-        if isinstance(item, Bad):
-            yield item
-            continue
-        position, state = item
+
+    def read(state: Record, position: str) -> None:
         checkpoint = state.get("checkpoint")
         about = checkpoint if isinstance(checkpoint, dict) else {}
         if not about.get("checkpoint_ns"):
             threads.setdefault(text_or_none(about.get("thread_id")) or source.name, []).append(
                 (position, state)
             )
+
+    yield from source.each(read)
     for name, states in threads.items():
         thread = _CheckpointThread()
         for position, state in sorted(states, key=lambda one: (_time(one[1]), _step(one[1]))):
-            try:
-                thread.read(state, position)
-            except FAULTS as error:
-                yield Bad(problem_of(error, position))
+            yield from checked(position, thread.read, state, position)
         yield chat_of(states[0][0], name, [*thread.entries.values()], tip=thread.last)
 
 
@@ -96,3 +92,6 @@ class _CheckpointThread:
 def _entry(key: str, parent: str | None, message: BaseMessage, time: float | None) -> Entry:
     state = State.ASIDE if message.type == "system" else State.LIVE
     return Entry(key, parent, lambda: message, time, state=state)
+
+
+FORMAT = Format("langgraph", "the history of a LangGraph thread", chats, is_item)

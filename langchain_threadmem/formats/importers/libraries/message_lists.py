@@ -29,7 +29,7 @@ from langchain_threadmem.formats.importers.chats import (
 )
 from langchain_threadmem.formats.importers.json_items import object_of
 from langchain_threadmem.formats.importers.said import File, Other, Reasoning
-from langchain_threadmem.formats.importers.source import Source
+from langchain_threadmem.formats.importers.source import Format, Source
 from langchain_threadmem.messages.ids import chained_id
 from langchain_threadmem.messages.records import as_list, as_object, message_from
 from langchain_threadmem.messages.roles import TYPES
@@ -273,3 +273,7 @@ def _picture(block: Any) -> dict[str, Any] | None:
     if isinstance(data, str):
         url = f"data:{source.get('media_type') or source.get('mime_type') or 'image/png'};base64,{data}"
     return {"type": "image_url", "image_url": {"url": url}} if isinstance(url, str) else None
+
+
+LANGCHAIN = Format("langchain", "LangChain's messages_to_dict", chats, is_langchain_item)
+MESSAGES = Format("messages", "messages of OpenAI or Anthropic", chats, is_item)

@@ -36,7 +36,7 @@ from langchain_threadmem.formats.importers.said import (
     ToolUse,
     entries_of,
 )
-from langchain_threadmem.formats.importers.source import FAULTS, Source, problem_of
+from langchain_threadmem.formats.importers.source import FAULTS, Format, Source, problem_of
 from langchain_threadmem.messages.ids import chained_id
 
 _CALLS = (
@@ -295,3 +295,6 @@ def _parts(item: dict[str, Any]) -> Iterator[Part]:
         yield Other(item)
     else:
         yield Other(item)
+
+
+FORMAT = Format("openai_items", "items of OpenAI's Responses or Conversations", chats, is_log=is_log)

@@ -14,7 +14,6 @@ from typing import Any
 
 from langchain_threadmem.formats.importers.blocks import files_of
 from langchain_threadmem.formats.importers.chats import (
-    Bad,
     Chats,
     chat_of,
     kept,
@@ -34,7 +33,7 @@ from langchain_threadmem.formats.importers.said import (
     at_once,
     entries_of,
 )
-from langchain_threadmem.formats.importers.source import FAULTS, Source, problem_of
+from langchain_threadmem.formats.importers.source import Format, Source
 from langchain_threadmem.messages.ids import chained_id
 
 _HEADER = ("user_name", "character_name", "chat_metadata")
@@ -55,24 +54,21 @@ def chats(source: Source) -> Chats:
     said: list[Said] = []
     previous: str | None = None
     has_names: set[str] = set()
-    for line in source.objects():
-        if isinstance(line, Bad):
-            yield line
-            continue
-        position, value = line
-        try:
-            if "mes" not in value:
-                header = value
-                continue
-            texts = _texts(value)
-            shown = _shown(value, texts)
-            texts[shown] = str(value.get("mes") or texts[shown])
-            swipes = _swipes(value, texts, shown, previous, position)
-            has_names |= {one.name for one in swipes if one.name and one.role == ASSISTANT}
-            said += swipes
-            previous = swipes[shown].key
-        except FAULTS as error:
-            yield Bad(problem_of(error, position))
+
+    def read(value: Record, position: str) -> None:
+        nonlocal header, previous
+        if "mes" not in value:
+            header = value
+            return
+        texts = _texts(value)
+        shown = _shown(value, texts)
+        texts[shown] = str(value.get("mes") or texts[shown])
+        swipes = _swipes(value, texts, shown, previous, position)
+        has_names.update(one.name for one in swipes if one.name and one.role == ASSISTANT)
+        said.extend(swipes)
+        previous = swipes[shown].key
+
+    yield from source.each(read)
     if len(has_names) < 2:  # A name says who speaks in a group only.
         for one in said:
             one.name = None
@@ -160,3 +156,6 @@ def _calls(extra: Record) -> Iterator[Part]:
 def _time(value: Any, position: str) -> float | None:
     time = seconds(value, position)
     return local_time(value) if time is None and isinstance(value, str) else time
+
+
+FORMAT = Format("sillytavern", "a chat of SillyTavern", chats, is_log=is_log)

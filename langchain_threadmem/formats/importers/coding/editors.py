@@ -1,0 +1,146 @@
+"""Programs beside an editor with short logs: sessions of Continue, tasks of Cline, histories of aider.
+
+`.aider.chat.history.md` has a heading for each session, which alone has a time. Lines that begin with `>` are
+written by the program and are asides, `####` begins a line of a question, and the rest is the answer.
+
+The fields and marks follow continuedev/continue, cline/cline and Aider-AI/aider (aider/io.py).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from langchain_threadmem.formats.importers.chats import Chats, chat_of, seconds
+from langchain_threadmem.formats.importers.json_items import Record
+from langchain_threadmem.formats.importers.program import ChatRecord, Program, itself, standard_parts
+from langchain_threadmem.formats.importers.said import ASSISTANT, SYSTEM, USER, Other, Part, Said, entries_of
+from langchain_threadmem.formats.importers.source import Format, Source
+from langchain_threadmem.messages.ids import chained_id
+
+
+def _is_continue(value: Any) -> bool:
+    return (
+        isinstance(value, dict)
+        and isinstance(value.get("sessionId"), str)
+        and isinstance(value.get("history"), list)
+        and all(isinstance(one, dict) and isinstance(one.get("message"), dict) for one in value["history"])
+    )
+
+
+def _of_continue(value: Record) -> Iterator[ChatRecord]:
+    messages: list[Record] = []
+    for one in value["history"]:
+        message = {**one["message"]}
+        states = [state for state in one.get("toolCallStates") or () if isinstance(state, dict)]
+        message.setdefault(
+            "reasoning",
+            (one.get("reasoning") or {}).get("text") if isinstance(one.get("reasoning"), dict) else None,
+        )
+        messages.append(message)
+        answered = {entry["message"].get("toolCallId") for entry in value["history"]}
+        for state in states:
+            id = state.get("toolCallId")
+            if state.get("output") is not None and id not in answered:
+                texts = [item.get("content") for item in state["output"] if isinstance(item, dict)]
+                messages.append(
+                    {"role": "tool", "toolCallId": id, "content": [text for text in texts if text]}
+                )
+    yield ChatRecord(value, messages)
+
+
+CONTINUE = Program("continue", "a session of Continue", _is_continue, _of_continue, standard_parts)
+
+
+def _is_cline(value: Any) -> bool:
+    return (
+        isinstance(value, dict)
+        and "ts" in value
+        and "role" in value
+        and isinstance(value.get("content"), list | str)
+    )
+
+
+def _parts_of_cline(message: Record) -> Iterator[Part]:
+    for part in standard_parts(message):
+        if isinstance(part, str) and part.lstrip().startswith("<environment_details>"):
+            yield Other({"type": "environment_details", "text": part})
+        elif isinstance(part, str):
+            yield part.strip().removeprefix("<task>").removesuffix("</task>").strip()
+        else:
+            yield part
+
+
+CLINE = Program(
+    "cline", "api_conversation_history.json of Cline", _is_cline, itself, _parts_of_cline, _is_cline
+)
+
+
+_SESSION = re.compile(r"^# aider chat started at (.+)$")
+_QUESTION, _PROGRAM = "####", ">"
+
+
+def _is_text_of_aider(text: str) -> bool:
+    """Whether a text is a history of aider."""
+    return any(map(_SESSION.match, text.splitlines()[:50]))
+
+
+def _chats_of_aider(source: Source) -> Chats:
+    """The conversations of a history: one for each session."""
+    name: str | None = None
+    started = ""
+    lines: list[str] = []
+    names: dict[str, int] = {}
+    for line in source.lines():
+        found = _SESSION.match(line)
+        if found:
+            if name is not None:
+                yield from _chat_of_aider(name, started, lines)
+            started, lines = found[1].strip(), []
+            names[started] = names.get(started, 0) + 1
+            name = f"aider-{started}" + ("" if names[started] == 1 else f"-{names[started]}")
+        else:
+            lines.append(line)
+    if name is not None:
+        yield from _chat_of_aider(name, started, lines)
+
+
+def _chat_of_aider(name: str, started: str, lines: list[str]) -> Chats:
+    time = seconds(started, f"session {started!r}")
+    said: list[Said] = []
+    previous: str | None = None
+    for role, text in _blocks(lines):
+        key = chained_id("import-", previous, [len(said), role, text])
+        said.append(Said(key, previous, role, [text], time))
+        previous = previous if role == SYSTEM else key
+    yield chat_of(f"session {started!r}", name, entries_of(said), created=time)
+
+
+def _blocks(lines: list[str]) -> Iterator[tuple[str, str]]:
+    """The role and the text of each block of lines of one kind."""
+    role, block = ASSISTANT, [""]
+    fence = False
+    for line in lines:
+        if line.startswith("```"):
+            fence = not fence
+        if fence:
+            kind, text = ASSISTANT, line
+        elif line.startswith(_QUESTION):
+            kind, text = USER, line.removeprefix(_QUESTION).strip()
+        elif line.startswith(_PROGRAM):
+            kind, text = SYSTEM, line.removeprefix(_PROGRAM).strip()
+        elif line.strip() or role == ASSISTANT:
+            kind, text = ASSISTANT, line.rstrip()
+        else:
+            continue
+        if kind != role:
+            if "\n".join(block).strip():
+                yield role, "\n".join(block).strip()
+            role, block = kind, []
+        block.append(text)
+    if "\n".join(block).strip():
+        yield role, "\n".join(block).strip()
+
+
+AIDER = Format("aider", ".aider.chat.history.md", _chats_of_aider, is_text=_is_text_of_aider)

@@ -1,0 +1,231 @@
+"""SQL: memories of libraries: llamabot and `ChatMemory.save`, MemForest, and `SQLChatMessageHistory`.
+
+Of MemForest, messages (rank 0) are imported, each session as a conversation, with their links to the previous
+message. Summaries are not imported; `MemorySystem.summarize_session` writes new summaries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+from langchain_core.messages import BaseMessage
+
+from langchain_threadmem.errors import InputError, InvalidGraphStateError
+from langchain_threadmem.formats.exporters.json import read_document
+from langchain_threadmem.formats.importers.chats import (
+    PIECE_SIZE,
+    Bad,
+    Chat,
+    Chats,
+    Entry,
+    chat_of,
+    seconds,
+    text_or_none,
+)
+from langchain_threadmem.formats.importers.json_items import object_of
+from langchain_threadmem.formats.importers.libraries.message_lists import List
+from langchain_threadmem.formats.importers.source import Format, Source
+from langchain_threadmem.index.units.unit import message_from
+from langchain_threadmem.messages.records import as_object, loads
+from langchain_threadmem.tree.node import EPOCH, ConversationNode
+from langchain_threadmem.tree.revise import HIGHEST_ID
+
+
+def _is_llamabot(value: object) -> bool:
+    """Whether an item of a JSON file is a document with nodes."""
+    return isinstance(value, dict) and isinstance(value.get("nodes"), list)
+
+
+def _chats_of_llamabot(source: Source) -> Chats:
+    """The conversations of a file, in most cases one."""
+    for number, item in enumerate(source.items(), 1):
+        try:
+            yield _chat_of_llamabot(
+                object_of(item), item.where, source.name if number == 1 else f"{source.name}-{number}"
+            )
+        except (InputError, InvalidGraphStateError) as error:
+            yield Bad(f"{item.where}: {error}")
+
+
+def _chat_of_llamabot(value: object, position: str, name: str) -> Chat:
+    document = read_document(value)
+    if document.nodes and document.nodes[-1].id > HIGHEST_ID:
+        raise InputError(f"the node id {document.nodes[-1].id} is too high; use ids up to {HIGHEST_ID}")
+    tip = document.metadata.get("tip")
+    return chat_of(
+        position,
+        text_or_none(document.metadata.get("conversation_id")) or name,
+        [_entry(node) for node in document.nodes],
+        title=text_or_none(document.metadata.get("title")),
+        tip=str(tip) if isinstance(tip, int) else None,
+    )
+
+
+def _entry(node: ConversationNode) -> Entry:
+    return Entry(
+        str(node.id),
+        None if node.parent_id is None else str(node.parent_id),
+        lambda: node.message,
+        None if node.timestamp == EPOCH else node.timestamp.timestamp(),
+        node.message.id or f"node-{node.id}",
+        node.state,
+        None if node.superseded_by is None else str(node.superseded_by),
+        node.summary,
+        node.placement,
+        node.id,
+    )
+
+
+LLAMABOT = Format(
+    "llamabot", "a document with nodes, of llamabot or ChatMemory.save", _chats_of_llamabot, _is_llamabot
+)
+
+
+_UNITS, _MEMBERS, _LINKS = "memory_units", "session_unit_membership", "mu_sequence_edges"
+Unit = Mapping[str, Any]
+
+
+def _is_database_of_memforest(source: Source) -> bool:
+    """Whether a database has MemForest's table of units."""
+    return source.tables.get(_UNITS, set()) >= {"id", "content", "creation_time", "source", "rank"}
+
+
+def _is_memforest(value: object) -> bool:
+    """Whether a JSON document has units by their ids."""
+    unit = next(iter(value.values()), None) if isinstance(value, dict) else None
+    return isinstance(unit, dict) and unit.keys() >= {"id", "content", "rank", "source"}
+
+
+def _chats_of_memforest(source: Source) -> Chats:
+    """The conversations of a memory."""
+    if source.is_database:
+        for session, of_session in groupby(_rows(source), itemgetter("session")):
+            yield from _chat_of_memforest(session or source.name, of_session)
+        return
+    for item in source.items():
+        try:
+            units = [as_object(unit, f"unit {key!r}") for key, unit in object_of(item).items()]
+        except InputError as error:
+            yield Bad(str(error))
+            continue
+        messages: dict[str, list[Unit]] = {}
+        for unit in units:
+            if not unit.get("rank"):
+                messages.setdefault(text_or_none(unit.get("group_id")) or source.name, []).append(unit)
+        for name, units_of_session in messages.items():
+            yield from _chat_of_memforest(
+                name, sorted(units_of_session, key=lambda unit: str(unit.get("creation_time") or ""))
+            )
+
+
+def _rows(source: Source) -> Iterator[Unit]:
+    """The messages of a database, by session and time."""
+    columns = source.tables[_UNITS]
+    session, link, joins = "NULL", "NULL", ""
+    if _MEMBERS in source.tables:
+        session, joins = "m.session_id", f"LEFT JOIN {_MEMBERS} m ON m.unit_id = u.id "
+    elif "group_id" in columns:
+        session = "u.group_id"
+    if _LINKS in source.tables:
+        link, joins = "e.pre_unit_id", f"{joins}LEFT JOIN {_LINKS} e ON e.unit_id = u.id "
+    elif "pre_id" in columns:
+        link = "u.pre_id"
+    names = ("id", "content", "creation_time", "source", "metadata", "session", "pre_id")
+    for row in source.rows(
+        f"SELECT u.id, u.content, u.creation_time, u.source, u.metadata, {session} AS session, {link} "
+        f"FROM {_UNITS} u {joins}WHERE u.rank = 0 ORDER BY session, u.creation_time, u.rowid"
+    ):
+        yield dict(zip(names, row, strict=True))
+
+
+def _chat_of_memforest(name: str, units: Iterable[Unit]) -> Chats:
+    """The conversation of a session; a message without a link continues the previous message in time."""
+    position = f"session {name!r}"
+    entries: list[Entry] = []
+    ordered = list(units)
+    ids = {unit.get("id") for unit in ordered}
+    try:
+        for unit in ordered:
+            key = text_or_none(unit.get("id"))
+            if key is None:
+                raise InputError(f"{position} has a unit without an id")
+            link = unit.get("pre_id")
+            parent = link if link in ids else entries[-1].key if entries else None
+            time = seconds(unit.get("creation_time"), f"unit {key!r}")
+            entries.append(Entry(key, parent, partial(_message, unit), time, source=unit))
+        yield chat_of(position, name, entries)
+    except InputError as error:
+        yield Bad(str(error))
+
+
+def _message(unit: Unit) -> BaseMessage:
+    metadata, position = unit.get("metadata") or {}, f"unit {unit['id']!r}"
+    if isinstance(metadata, str):
+        metadata = loads(metadata, f"the metadata of {position}")
+    if not isinstance(unit.get("content"), str):
+        raise InputError(f"{position} has the content {unit.get('content')!r:.80}, which is not text")
+    return message_from(
+        unit["content"], str(unit.get("source") or "ai"), as_object(metadata, f"the metadata of {position}")
+    )
+
+
+MEMFOREST = Format(
+    "memforest",
+    "MemForest's database or memory_units.json",
+    _chats_of_memforest,
+    _is_memforest,
+    is_database=_is_database_of_memforest,
+)
+
+
+_COLUMNS = {"id", "session_id", "message"}
+
+
+def _is_database_of_sql_history(source: Source) -> bool:
+    """Whether a database has a table of histories."""
+    return bool(_tables(source))
+
+
+def _tables(source: Source) -> list[str]:
+    return [name for name, columns in sorted(source.tables.items()) if columns >= _COLUMNS]
+
+
+def _chats_of_sql_history(source: Source) -> Chats:
+    """The conversations of all tables of histories."""
+    for table in _tables(source):
+        yield from _chats_of(source, table)
+
+
+def _chats_of(source: Source, table: str) -> Chats:
+    quoted = '"' + table.replace('"', '""') + '"'
+    rows = source.rows(f"SELECT session_id, id, message FROM {quoted} ORDER BY session_id, id")
+    for session, of_session in groupby(rows, itemgetter(0)):
+        name = None if session is None else text_or_none(str(session))
+        if name is None:
+            yield Bad(f"table {table!r} has messages without a session_id")
+            continue
+        messages = List(name)
+        for _, number, text in of_session:
+            position = f"row {number} of table {table!r}"
+            try:
+                messages.add(loads(str(text), position), position)
+            except InputError as error:
+                yield Bad(str(error))
+            if len(messages.entries) >= PIECE_SIZE:
+                yield from messages.pieces()
+        yield from messages.pieces()
+
+
+SQL_HISTORY = Format(
+    "sql_history",
+    "an SQLite database of SQLChatMessageHistory",
+    _chats_of_sql_history,
+    is_database=_is_database_of_sql_history,
+)
+
+
+FORMATS = (LLAMABOT, MEMFOREST)
