@@ -15,18 +15,7 @@ from contextlib import contextmanager
 import click
 
 from langchain_threadmem import __version__
-from langchain_threadmem.apps.cli import (
-    chat,
-    checking,
-    completion,
-    deleting,
-    editing,
-    export,
-    reading,
-    running,
-    transfers,
-    view,
-)
+from langchain_threadmem.apps.cli import checking, deleting, editing, programs, reading, transfers
 from langchain_threadmem.apps.cli.arguments import print_error
 from langchain_threadmem.errors import ThreadMemError
 
@@ -52,15 +41,20 @@ class _CommandGroup(click.Group):
 PROGRAM = _CommandGroup(
     "threadmem",
     commands=[
-        *(running.demo, running.mcp),
-        *(transfers.import_, transfers.import_checkpoints, transfers.convert, transfers.backup),
-        export.export,
+        *(programs.demo, programs.mcp),
+        *(
+            transfers.import_,
+            transfers.import_checkpoints,
+            transfers.convert,
+            transfers.backup,
+            transfers.export,
+        ),
         *(reading.list_, reading.show, reading.search, reading.stats, reading.owners),
-        *(view.view, chat.chat),
+        *(programs.view, programs.chat),
         *(editing.sort, editing.place, editing.summarize),
         *(deleting.forget, deleting.erase),
         *(checking.verify, checking.repair, checking.reindex, checking.secure, checking.partition),
-        completion.completion,
+        programs.completion,
     ],
     help="Chat memory in which a conversation is a tree.",
     epilog=_EPILOG,
@@ -84,10 +78,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Raises:
         SystemExit: The arguments are wrong, or ask for the help or the version.
     """
-    if instruction := os.environ.get(completion.VARIABLE):
+    if instruction := os.environ.get(programs.VARIABLE):
         from click.shell_completion import shell_complete
 
-        return shell_complete(PROGRAM, {}, "threadmem", completion.VARIABLE, instruction)
+        return shell_complete(PROGRAM, {}, "threadmem", programs.VARIABLE, instruction)
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
         with _one_line_warnings(), PROGRAM.make_context("threadmem", words) as context:

@@ -8,13 +8,11 @@ from typing import NamedTuple
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.formats.exporters import json, mermaid, page, text
-from langchain_threadmem.formats.exporters.answers import About
+from langchain_threadmem.formats.exporters.chat_apps import About, to_librechat, to_openwebui
 from langchain_threadmem.formats.exporters.fine_tuning import to_fine_tuning
 from langchain_threadmem.formats.exporters.graphml import to_graphml
-from langchain_threadmem.formats.exporters.librechat import to_librechat
 from langchain_threadmem.formats.exporters.llm import to_llm
 from langchain_threadmem.formats.exporters.markdown import to_markdown
-from langchain_threadmem.formats.exporters.openwebui import to_openwebui
 from langchain_threadmem.long_term.lists.queries import profile_of
 from langchain_threadmem.long_term.lists.verbs import title_of_conversation
 from langchain_threadmem.selection.run_selector import ThreadedConversation

@@ -22,7 +22,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 
 from langchain_threadmem.common.inputs import path_of
 from langchain_threadmem.errors import PersistenceError
-from langchain_threadmem.formats.exporters.answers import About, model_of
+from langchain_threadmem.formats.exporters.chat_apps import About, model_of
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.tree import graph

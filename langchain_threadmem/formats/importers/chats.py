@@ -13,10 +13,11 @@ from langchain_core.messages import BaseMessage
 
 from langchain_threadmem.common.inputs import is_number, seconds_of
 from langchain_threadmem.errors import InputError
+from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.messages.ids import storable
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.tree.graph import circular, parents_first
-from langchain_threadmem.tree.node import MessageSummary, Placement
+from langchain_threadmem.tree.node import ConversationNode, MessageSummary, Placement
 
 PIECE_SIZE = 5_000
 """The number of messages in a piece of a long list."""
@@ -307,3 +308,38 @@ def local_time(text: str) -> float | None:
         except ValueError:
             continue
     return None
+
+
+def with_stored_ids(chat: Chat, time: float, history: Sequence[ConversationNode]) -> Chat:
+    """A chat whose beginning has the ids of the equal messages of a stored conversation.
+
+    A message is equal to a stored message if its parent is equal to the parent of that message, and role
+    and text are the same.
+
+    Args:
+        chat: The chat.
+        time: The time of its file.
+        history: The nodes of the conversation.
+    """
+    stored = {node.message.id for node in history}
+    if all(id in stored for id in chat.ids):
+        return chat
+    by_place = {
+        (node.parent_id, node.message.type, text_of(node.message)): node
+        for node in reversed(history)
+        if node.state == State.LIVE
+    }
+    known = {node.message.id: node for node in history if node.state == State.LIVE}
+    equal: dict[str, ConversationNode] = {}
+    entries: list[Entry] = []
+    for entry in ordered(chat, time):
+        found = known.get(entry.id)
+        if found is None and entry.state == State.LIVE and (entry.parent is None or entry.parent in equal):
+            parent = None if entry.parent is None else equal[entry.parent].id
+            message = entry.make()
+            found = by_place.get((parent, message.type, text_of(message)))
+        if found is not None:
+            equal[entry.key] = found
+            entry = replace(entry, message_id=found.message.id)
+        entries.append(entry)
+    return replace(chat, entries=entries)

@@ -29,8 +29,8 @@ from langchain_threadmem.formats.importers.chats import (
     ordered,
     threads,
     tip_shown,
+    with_stored_ids,
 )
-from langchain_threadmem.formats.importers.joining import with_stored_ids
 from langchain_threadmem.formats.importers.paths import ImportPaths
 from langchain_threadmem.formats.importers.queries import Added, LastImport, NewNode, NewNodes, Stored
 from langchain_threadmem.formats.importers.source import FAULTS, Source, problem_of
