@@ -1,8 +1,9 @@
 """Conversations for chat apps: the files that Open WebUI and LibreChat import, with all branches.
 
 An answer with its tool calls and their results is one record there. Open WebUI has the steps of an answer
-with reasoning or calls in `output`, as items of OpenAI's Responses, from which it shows the answer and makes the
-messages for the model: calls that follow each other belong to one message. LibreChat has them in `content`.
+with reasoning or calls in `output`, as items of OpenAI's Responses, from which it shows the answer and makes
+the messages for the model: calls that follow each other belong to one message. LibreChat has them in
+`content`.
 
 The fields follow open-webui 0.12 and danny-avila/LibreChat (useExportConversation.ts and importers.js).
 """

@@ -8,7 +8,7 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO, NamedTuple
 
 from langchain_threadmem.errors import InputError
@@ -69,6 +69,18 @@ def object_of(item: Item) -> dict[str, Any]:
     if isinstance(item.value, InputError):
         raise item.value
     return as_object(item.value, item.where)
+
+
+def object_in(record: Mapping[str, Any], name: str) -> Record:
+    """The object in a field; empty for another value."""
+    value = record.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def list_in(record: Mapping[str, Any], name: str) -> list[Any]:
+    """The list in a field; empty for another value."""
+    value = record.get(name)
+    return value if isinstance(value, list) else []
 
 
 def _is_lines(stream: BinaryIO) -> bool:

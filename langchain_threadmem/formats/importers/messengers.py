@@ -23,7 +23,7 @@ from langchain_threadmem.formats.importers.chats import (
     seconds,
     text_or_none,
 )
-from langchain_threadmem.formats.importers.json_items import Record
+from langchain_threadmem.formats.importers.json_items import Record, object_in
 from langchain_threadmem.formats.importers.said import (
     ASSISTANT,
     SYSTEM,
@@ -86,8 +86,7 @@ def _channel(record: Record, position: str) -> Chat:
 
 
 def _of_discord(message: Record, position: str) -> Said:
-    author = message.get("author")
-    author = author if isinstance(author, dict) else {}
+    author = object_in(message, "author")
     kind = str(message.get("type") or "Default")
     reference = message.get("reference")
     reply = kind in _REPLIES and isinstance(reference, dict)
@@ -271,7 +270,7 @@ def _names(users: Any) -> dict[str, str]:
     """The names of people by their ids."""
     names = {}
     for user in users if isinstance(users, list) else ():
-        profile = user.get("profile") if isinstance(user.get("profile"), dict) else {}
+        profile = object_in(user, "profile")
         options = (
             profile.get("display_name"),
             profile.get("real_name"),
@@ -300,8 +299,7 @@ def _value(value: Any) -> str | None:
 def _of_slack(message: Record, people: dict[str, str], position: str) -> Said:
     key, thread = str(message["ts"]), text_or_none(message.get("thread_ts"))
     subtype = message.get("subtype")
-    profile = message.get("user_profile")
-    profile = profile if isinstance(profile, dict) else {}
+    profile = object_in(message, "user_profile")
     user = text_or_none(message.get("user"))
     names = (
         people.get(user or ""),

@@ -11,7 +11,7 @@ from typing import Any
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.formats.importers.blocks import files_of, parts_of
 from langchain_threadmem.formats.importers.chats import Chat, Chats, chat_of, kept, seconds, text_or_none
-from langchain_threadmem.formats.importers.json_items import Record
+from langchain_threadmem.formats.importers.json_items import Record, object_in
 from langchain_threadmem.formats.importers.said import ASSISTANT, Part, Said, ToolResult, ToolUse, entries_of
 from langchain_threadmem.formats.importers.source import Format, Source, checked
 from langchain_threadmem.messages.records import as_list, as_object
@@ -52,8 +52,7 @@ def _chats_of(value: Any, about: dict[Any, Record], position: str) -> Iterator[C
     name = text_or_none(session.get("id"))
     if name is None:
         raise InputError(f"{position} has no 'id'")
-    forks = session.get("messageForksHash")
-    forks = forks if isinstance(forks, dict) else {}
+    forks = object_in(session, "messageForksHash")
     starred = session.get("starred") or about.get(name, {}).get("starred")
     for topic in session.get("threads") or ():
         if isinstance(topic, dict) and topic.get("messages"):

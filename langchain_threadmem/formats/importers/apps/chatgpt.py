@@ -19,7 +19,7 @@ from typing import Any
 
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.formats.importers.chats import Chat, Chats, seconds, text_or_none
-from langchain_threadmem.formats.importers.json_items import Record
+from langchain_threadmem.formats.importers.json_items import Record, list_in, object_in
 from langchain_threadmem.formats.importers.said import (
     ASSISTANT,
     TOOL,
@@ -324,8 +324,7 @@ class _NodesReader:
         elif kind.startswith("real_time_user_audio_video"):
             if isinstance(voice := item.get("audio_asset_pointer"), dict):
                 yield self._file("audio", voice, metadata)
-            frames = item.get("frames_asset_pointers")
-            for frame in frames if isinstance(frames, list) else ():
+            for frame in list_in(item, "frames_asset_pointers"):
                 yield self._file(
                     "image", frame if isinstance(frame, dict) else {"asset_pointer": frame}, metadata
                 )
@@ -365,13 +364,11 @@ def _thought(thought: Record) -> Reasoning:
 
 
 def _metadata_of(message: Record) -> Record:
-    metadata = message.get("metadata")
-    return metadata if isinstance(metadata, dict) else {}
+    return object_in(message, "metadata")
 
 
 def _author(message: Record) -> Record:
-    author = message.get("author")
-    return author if isinstance(author, dict) else {}
+    return object_in(message, "author")
 
 
 def _role(message: Record) -> str:
@@ -469,8 +466,7 @@ def _with_links(parts: list[Part], metadata: Record) -> list[Part]:
 
 def _of_references(metadata: Record) -> Iterator[tuple[int, int, str, str]]:
     """Start, end, old and new text of the references of a message."""
-    references = metadata.get("content_references")
-    for one in references if isinstance(references, list) else ():
+    for one in list_in(metadata, "content_references"):
         old = one.get("matched_text") if isinstance(one, dict) else None
         if not isinstance(old, str) or not old.strip() or one.get("type") == _FOOTNOTE:
             continue
@@ -497,8 +493,7 @@ def _link(item: Record) -> str:
 
 
 def _of_citations(metadata: Record) -> Iterator[tuple[int, int, str, str]]:
-    citations = metadata.get("citations")
-    for one in citations if isinstance(citations, list) else ():
+    for one in list_in(metadata, "citations"):
         if not isinstance(one, dict) or not isinstance(cited := one.get("metadata"), dict):
             continue
         start, end = (one[name] if isinstance(one.get(name), int) else -1 for name in ("start_ix", "end_ix"))

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.formats.importers.chats import Chat, chat_of, seconds, text_or_none
-from langchain_threadmem.formats.importers.json_items import Record
+from langchain_threadmem.formats.importers.json_items import Record, list_in, object_in
 from langchain_threadmem.formats.importers.said import (
     ASSISTANT,
     USER,
@@ -76,8 +76,7 @@ def _chat(record: Record, position: str) -> Chat:
 
 
 def _metadata(record: Record) -> Record:
-    project = record.get("project")
-    project = project if isinstance(project, dict) else {}
+    project = object_in(record, "project")
     values = {
         "model": text_or_none(record.get("model")),
         "starred": bool(record.get("is_starred")) or None,
@@ -167,8 +166,7 @@ def _result(block: Record) -> ToolResult:
 
 def _attachments(message: Record, extra: Record) -> Iterator[Part]:
     """Pasted text and the text of attached documents, which is text of the person; references to files."""
-    attachments = message.get("attachments")
-    for one in attachments if isinstance(attachments, list) else ():
+    for one in list_in(message, "attachments"):
         if not isinstance(one, dict):
             yield Other(one)
             continue
@@ -181,8 +179,7 @@ def _attachments(message: Record, extra: Record) -> Iterator[Part]:
             yield File("file", name, others, is_beside=True)
     known: set[str] = set()
     for field in _OF_FILES:
-        files = message.get(field)
-        for one in files if isinstance(files, list) else ():
+        for one in list_in(message, field):
             name = text_or_none(one.get("file_name") or one.get("name")) if isinstance(one, dict) else None
             id = str(one.get("file_uuid") or one.get("uuid") or name) if isinstance(one, dict) else str(one)
             if id not in known:

@@ -13,6 +13,7 @@ from typing import Any
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.formats.importers.blocks import files_of, parts_of, text_in
 from langchain_threadmem.formats.importers.chats import Chat, chat_of, kept, seconds, text_or_none
+from langchain_threadmem.formats.importers.json_items import object_in
 from langchain_threadmem.formats.importers.said import (
     ASSISTANT,
     USER,
@@ -42,8 +43,7 @@ def is_item(value: object) -> bool:
 
 def _chat(record: dict[str, Any], position: str) -> Chat:
     field = next(name for name in _LISTS if isinstance(record.get(name), list))
-    options = record.get("options")
-    options = options if isinstance(options, dict) else {}
+    options = object_in(record, "options")
     said = system_prompt(options.get("promptPrefix") or options.get("system"))
     for parent, message in _flat(as_list(record[field], f"{field!r} of {position}"), position):
         said += _said(message, parent, position)

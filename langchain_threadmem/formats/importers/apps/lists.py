@@ -13,7 +13,7 @@ from typing import Any
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.formats.importers.blocks import file_of, files_of, parts_of
 from langchain_threadmem.formats.importers.chats import text_or_none
-from langchain_threadmem.formats.importers.json_items import Record
+from langchain_threadmem.formats.importers.json_items import Record, object_in
 from langchain_threadmem.formats.importers.program import (
     ChatRecord,
     Program,
@@ -39,7 +39,7 @@ def _is_nextchat(value: Any) -> bool:
 
 def _of_nextchat(value: Record) -> Iterator[ChatRecord]:
     for session in value["chat-next-web-store"].get("sessions") or ():
-        mask = session.get("mask") if isinstance(session.get("mask"), dict) else {}
+        mask = object_in(session, "mask")
         config = mask.get("modelConfig")
         model = config.get("model") if isinstance(config, dict) else None
         record = {**session, "model": model, "created": None}
@@ -82,8 +82,7 @@ def _parts_of_big_agi(message: Record) -> Iterator[Part]:
         yield from parts_of(message.get("text"))
         return
     for fragment in fragments:
-        part = fragment.get("part")
-        part = part if isinstance(part, dict) else {}
+        part = object_in(fragment, "part")
         kind = part.get("pt")
         if kind == "text":
             yield from parts_of(part.get("text"))

@@ -25,6 +25,7 @@ from langchain_threadmem.formats.importers.chats import (
     seconds,
     text_or_none,
 )
+from langchain_threadmem.formats.importers.json_items import object_in
 from langchain_threadmem.formats.importers.libraries.openai_items import parts_of_items
 from langchain_threadmem.formats.importers.said import (
     ASSISTANT,
@@ -111,8 +112,7 @@ def _chat(record: dict[str, Any], position: str) -> Chat:
     if name is None and not said:
         raise InputError(f"{position} has no 'id' and no messages; it is not a chat of Open WebUI")
     created = seconds(record.get("created_at") or chat.get("timestamp"), position)
-    meta = record.get("meta")
-    meta = meta if isinstance(meta, dict) else {}
+    meta = object_in(record, "meta")
     source = text_or_none(meta.get("forked_from")) or text_or_none(chat.get("originalChatId"))
     models = chat.get("models")
     return chat_of(

@@ -21,7 +21,7 @@ from langchain_threadmem.formats.importers.chats import (
     seconds,
     text_or_none,
 )
-from langchain_threadmem.formats.importers.json_items import Record
+from langchain_threadmem.formats.importers.json_items import Record, list_in
 from langchain_threadmem.formats.importers.said import (
     ASSISTANT,
     USER,
@@ -109,8 +109,7 @@ def _swipes(
     value: Record, texts: Sequence[str], shown: int, previous: str | None, position: str
 ) -> list[Said]:
     """The message and its alternatives."""
-    infos = value.get("swipe_info")
-    infos = infos if isinstance(infos, list) else []
+    infos = list_in(value, "swipe_info")
     swipes: list[Said] = []
     for number, text in enumerate(texts):
         info = infos[number] if number < len(infos) and isinstance(infos[number], dict) else {}
@@ -145,8 +144,7 @@ def _swipes(
 
 def _calls(extra: Record) -> Iterator[Part]:
     """The calls of a message that the program has written about them; such a message is for the model."""
-    calls = extra.get("tool_invocations")
-    for call in calls if isinstance(calls, list) else ():
+    for call in list_in(extra, "tool_invocations"):
         id, name = text_or_none(call.get("id")), str(call.get("name"))
         yield ToolUse(name, call.get("parameters"), id)
         failed = call.get("error") is not None

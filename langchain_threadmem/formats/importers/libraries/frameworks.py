@@ -13,7 +13,7 @@ from typing import Any
 
 from langchain_threadmem.formats.importers.blocks import file_of, parts_of, text_in
 from langchain_threadmem.formats.importers.chats import text_or_none
-from langchain_threadmem.formats.importers.json_items import Record
+from langchain_threadmem.formats.importers.json_items import Record, object_in
 from langchain_threadmem.formats.importers.program import ChatRecord, Program, itself, standard_parts
 from langchain_threadmem.formats.importers.said import (
     ASSISTANT,
@@ -46,8 +46,7 @@ def _of_llamaindex(value: Record) -> Iterator[ChatRecord]:
 
 
 def _parts_of_llamaindex(message: Record) -> Iterator[Part]:
-    extra = message.get("additional_kwargs")
-    extra = extra if isinstance(extra, dict) else {}
+    extra = object_in(message, "additional_kwargs")
     if id := text_or_none(extra.get("tool_call_id")):
         blocks = message.get("blocks")
         texts = (

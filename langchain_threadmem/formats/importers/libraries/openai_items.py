@@ -23,6 +23,7 @@ from langchain_threadmem.formats.importers.chats import (
     seconds,
     text_or_none,
 )
+from langchain_threadmem.formats.importers.json_items import list_in
 from langchain_threadmem.formats.importers.said import (
     ASSISTANT,
     SYSTEM,
@@ -84,8 +85,7 @@ def is_certain(item: object) -> bool:
         return False
     if item.get("type") in TYPES:
         return True
-    content = item.get("content")
-    blocks = content if isinstance(content, list) else []
+    blocks = list_in(item, "content")
     return any(isinstance(block, dict) and block.get("type") in _BLOCKS[:-2] for block in blocks)
 
 
@@ -263,8 +263,7 @@ def _parts(item: dict[str, Any]) -> Iterator[Part]:
     id = text_or_none(item.get("call_id")) or text_or_none(item.get("id"))
     if kind in (None, "message"):
         yield from parts_of(item.get("content"))
-        content = item.get("content")
-        blocks = content if isinstance(content, list) else []
+        blocks = list_in(item, "content")
         notes = [
             note for block in blocks if isinstance(block, dict) for note in block.get("annotations") or ()
         ]
