@@ -462,6 +462,12 @@ active 7
         "session.jsonl",
         lines(
             {"sessionId": "g", "projectHash": "ab", "kind": "main"},
+            {
+                "id": "0",
+                "timestamp": at(0),
+                "type": "user",
+                "content": [{"text": "<session_context> Today is Friday"}],
+            },
             {"id": "1", "timestamp": at(1), "type": "user", "content": [{"text": "Q"}]},
             {
                 "id": "2",
@@ -480,12 +486,53 @@ active 7
             {"id": "3", "timestamp": at(3), "type": "gemini", "content": "Rain."},
         ),
         """
+1    ~human <session_context> Today is Friday
+2    human Q
+3 <2 ai (hm) I look. calls look() calls look()
+4 <3 tool 1
+5 <4 tool 2
+6 <5 ai Rain.
+active 6
+""",
+    ),
+    "HuggingChat has steps with tools": (
+        "huggingchat",
+        "conversations.json",
+        [
+            {
+                "_id": "h",
+                "messages": [
+                    {"id": "1", "from": "user", "content": "Q"},
+                    {
+                        "id": "2",
+                        "from": "assistant",
+                        "content": "A",
+                        "updates": [
+                            {"type": "status", "status": "started"},
+                            {
+                                "type": "tool",
+                                "subtype": "call",
+                                "uuid": "a",
+                                "call": {"name": "look", "parameters": {"q": 1}},
+                            },
+                            {
+                                "type": "tool",
+                                "subtype": "result",
+                                "uuid": "a",
+                                "result": {"status": "success", "outputs": [{"text": "rain"}]},
+                            },
+                            {"type": "finalAnswer", "text": "A"},
+                        ],
+                    },
+                ],
+            }
+        ],
+        """
 1    human Q
-2 <1 ai (hm) I look. calls look() calls look()
-3 <2 tool 1
-4 <3 tool 2
-5 <4 ai Rain.
-active 5
+2 <1 ai calls look(q=1)
+3 <2 tool rain
+4 <3 ai A
+active 4
 """,
     ),
     "SillyTavern has a note with the calls of tools": (

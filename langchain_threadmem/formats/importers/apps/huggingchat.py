@@ -5,13 +5,23 @@ Old chats have no ancestors: they are one chain. The fields follow huggingface/c
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.formats.importers.blocks import files_of, parts_of
 from langchain_threadmem.formats.importers.chats import Chat, chat_of, kept, seconds, text_or_none
-from langchain_threadmem.formats.importers.json_items import Record
-from langchain_threadmem.formats.importers.said import ASSISTANT, Other, Part, Reasoning, Said, entries_of
+from langchain_threadmem.formats.importers.json_items import Record, list_in, object_in
+from langchain_threadmem.formats.importers.said import (
+    ASSISTANT,
+    Other,
+    Part,
+    Reasoning,
+    Said,
+    ToolResult,
+    ToolUse,
+    entries_of,
+)
 from langchain_threadmem.formats.importers.source import Format, each_item
 from langchain_threadmem.messages.ids import chained_id
 from langchain_threadmem.messages.records import as_list, as_object
@@ -67,13 +77,12 @@ def _said(message: Record, parent: str | None, previous: str | None, position: s
     parts: list[Part] = []
     if isinstance(message.get("reasoning"), str) and message["reasoning"]:
         parts.append(Reasoning(message["reasoning"]))
+    # The updates of a message are its steps; the last of them repeats the text.
+    for update in list_in(message, "updates"):
+        if isinstance(update, dict) and update.get("type") == "tool":
+            parts += _step(update)
     parts += parts_of(message.get("content"))
     parts += files_of(message.get("files"))
-    # The updates of a message are its steps; the last of them repeats the text.
-    updates = [
-        one for one in message.get("updates") or () if isinstance(one, dict) and one.get("type") == "tool"
-    ]
-    parts += [Other(one) for one in updates]
     routed = message.get("routerMetadata")
     model = text_or_none(routed.get("model")) if isinstance(routed, dict) else None
     return Said(
@@ -85,6 +94,23 @@ def _said(message: Record, parent: str | None, previous: str | None, position: s
         model if role == ASSISTANT else None,
         extra={name: message[name] for name in ("interrupted", "score", "webSearch") if message.get(name)},
     )
+
+
+def _step(update: Record) -> Iterator[Part]:
+    """The call of a tool, or its result; before 2024-06 a call has its parameters, and there is no result."""
+    id, kind = text_or_none(update.get("uuid")), update.get("subtype") or update.get("messageType")
+    call, result = object_in(update, "call"), object_in(update, "result")
+    if kind == "call":
+        yield ToolUse(str(call.get("name")), call.get("parameters"), id)
+    elif kind == "parameters":
+        yield ToolUse(str(update.get("name")), update.get("parameters"), id)
+    elif kind == "result":
+        is_error = result.get("status") == "error"
+        yield ToolResult(result.get("message" if is_error else "outputs"), id, is_error=is_error)
+    elif kind == "error":
+        yield ToolResult(update.get("message"), id, is_error=True)
+    elif kind != "eta":
+        yield Other(update)
 
 
 FORMAT = Format("huggingchat", "conversations.json of HuggingChat", each_item(_chat), is_item)

@@ -29,6 +29,8 @@ from langchain_threadmem.messages.ids import chained_id
 
 _ROLES = {"user": USER, "gemini": ASSISTANT, "model": ASSISTANT}
 _TYPES = (*_ROLES, "info", "error", "warning")
+_WRITTEN_BY_PROGRAM = ("<session_context>", "<hook_context>")
+"""The beginnings of messages of the role of the person that the program has written."""
 _REWIND, _SET = "$rewindTo", "$set"
 
 
@@ -118,13 +120,15 @@ class _GeminiSession:
 
 def _said(key: str, parent: str | None, message: Record, position: str) -> Said:
     role = _ROLES.get(str(message.get("type")), SYSTEM)
+    parts = [*_parts(message)]
     return Said(
         key,
         parent,
         role,
-        [*_parts(message)],
+        parts,
         seconds(message.get("timestamp"), position),
         text_or_none(message.get("model")) if role == ASSISTANT else None,
+        is_aside=role == USER and bool(parts) and str(parts[0]).startswith(_WRITTEN_BY_PROGRAM),
         extra={"display": message["displayContent"]} if message.get("displayContent") else {},
     )
 
