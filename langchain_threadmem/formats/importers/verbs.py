@@ -439,7 +439,7 @@ def _is_changed(entry: Entry, versions: Sequence[NodeRow]) -> bool:
     if content_of(message) in map(content_of, stored):
         return False
     text, known = text_of(message), text_of(stored[0])
-    is_part = len(text) < len(known) and known.startswith(text)
+    is_part = type(message) is type(stored[0]) and len(text) < len(known) and known.startswith(text)
     return not (is_part and isinstance(message, AIMessage) and not message.tool_calls)
 
 
