@@ -1,10 +1,12 @@
-"""Open WebUI: the export of all chats, a single chat, or the database `webui.db`.
+"""Chat apps on servers: Open WebUI (exports and `webui.db`), and LibreChat (flat or nested).
 
-`history.messages` is the tree, and `history.currentId` the end of the active thread; `messages` repeats the
-active thread only, and is read in chats without a history. Reasoning and tool calls stand in the text as
-`<details>`, or in `output` as items of OpenAI.
+In Open WebUI, `history.messages` is the tree, and `history.currentId` the end of the active thread;
+`messages` repeats the active thread only, and is read in chats without a history. Reasoning and tool calls
+stand in the text as `<details>`, or in `output` as items of OpenAI.
 
-The fields follow open-webui/open-webui, yetanotherchris/openwebui-importer and byteowlz/hstry.
+The fields follow open-webui/open-webui, yetanotherchris/openwebui-importer, byteowlz/hstry and
+danny-avila/LibreChat (api/server/utils/import/importers.js and
+client/src/hooks/Conversations/useExportConversation.ts).
 """
 
 from __future__ import annotations
@@ -12,24 +14,18 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.formats.importers.blocks import files_of, parts_of
-from langchain_threadmem.formats.importers.chats import (
-    Bad,
-    Chat,
-    Chats,
-    chat_of,
-    kept,
-    seconds,
-    text_or_none,
-)
+from langchain_threadmem.formats.importers.blocks import files_of, parts_of, text_in
+from langchain_threadmem.formats.importers.chats import Bad, Chat, Chats, chat_of, kept, seconds, text_or_none
 from langchain_threadmem.formats.importers.json_items import object_in
 from langchain_threadmem.formats.importers.libraries.openai_items import parts_of_items
 from langchain_threadmem.formats.importers.said import (
     ASSISTANT,
     USER,
+    Other,
     Part,
     Reasoning,
     Said,
@@ -38,9 +34,9 @@ from langchain_threadmem.formats.importers.said import (
     entries_of,
     system_prompt,
 )
-from langchain_threadmem.formats.importers.source import FAULTS, Format, Source, problem_of
+from langchain_threadmem.formats.importers.source import FAULTS, Format, Source, each_item, problem_of
 from langchain_threadmem.messages.ids import chained_id
-from langchain_threadmem.messages.records import as_object, loads
+from langchain_threadmem.messages.records import as_list, as_object, loads
 
 _DETAILS = re.compile(
     r"^(?:(?P<fence>`{3,}|~{3,})[^\n]*\n.*?(?:^(?P=fence)[`~]*[ \t]*$|\Z)"
@@ -62,7 +58,7 @@ _KEPT = (
 )
 
 
-def is_item(value: object) -> bool:
+def _is_openwebui(value: object) -> bool:
     """Whether an item of a JSON file is a chat of Open WebUI."""
     if not isinstance(value, dict):
         return False
@@ -72,7 +68,7 @@ def is_item(value: object) -> bool:
     return _is_history(value.get("history"))
 
 
-def is_database(source: Source) -> bool:
+def _is_database_of_openwebui(source: Source) -> bool:
     """Whether a database is the one of Open WebUI."""
     return source.tables.get("chat", set()) >= {"id", "user_id", "title", "chat"}
 
@@ -81,9 +77,9 @@ def _is_history(value: object) -> bool:
     return isinstance(value, dict) and isinstance(value.get("messages"), dict) and "currentId" in value
 
 
-def chats(source: Source) -> Chats:
+def _chats_of_openwebui(source: Source) -> Chats:
     """The conversations of an export or of a database."""
-    return _chats_of_database(source) if source.is_database else source.each(_chat)
+    return _chats_of_database(source) if source.is_database else source.each(_chat_of_openwebui)
 
 
 def _chats_of_database(source: Source) -> Chats:
@@ -95,12 +91,12 @@ def _chats_of_database(source: Source) -> Chats:
             for name in ("chat", "meta"):
                 if isinstance(record[name], str | bytes):
                     record[name] = loads(record[name], f"{name!r} of {position}")
-            yield _chat(record, position)
+            yield _chat_of_openwebui(record, position)
         except FAULTS as error:
             yield Bad(problem_of(error, position))
 
 
-def _chat(record: dict[str, Any], position: str) -> Chat:
+def _chat_of_openwebui(record: dict[str, Any], position: str) -> Chat:
     inner = record.get("chat")
     chat = as_object(record if inner is None else inner, f"'chat' of {position}")
     history = _tree_in(chat.get("history"))
@@ -152,7 +148,7 @@ def _said_in(messages: Mapping[str, Any] | Sequence[Any], position: str) -> Iter
         previous = key
         # In a chat that several people share, the messages have the names of the people.
         name = text_or_none(message.get("name")) or (_person(message) if len(people) > 1 else None)
-        yield _said(key, parent, message, name, position)
+        yield _said_of_openwebui(key, parent, message, name, position)
 
 
 def _person(message: Mapping[str, Any]) -> str | None:
@@ -160,7 +156,9 @@ def _person(message: Mapping[str, Any]) -> str | None:
     return text_or_none(user.get("name")) if isinstance(user, dict) else None
 
 
-def _said(key: str, parent: str | None, message: Mapping[str, Any], name: str | None, position: str) -> Said:
+def _said_of_openwebui(
+    key: str, parent: str | None, message: Mapping[str, Any], name: str | None, position: str
+) -> Said:
     role = str(message.get("role") or USER)
     output, content = message.get("output"), message.get("content")
     if role == ASSISTANT and isinstance(output, list) and output:
@@ -243,4 +241,142 @@ def _value(text: str) -> Any:
     return value
 
 
-FORMAT = Format("openwebui", "Open WebUI's export, or its database", chats, is_item, is_database=is_database)
+OPENWEBUI = Format(
+    "openwebui",
+    "Open WebUI's export, or its database",
+    _chats_of_openwebui,
+    _is_openwebui,
+    is_database=_is_database_of_openwebui,
+)
+
+
+_LISTS = ("messagesTree", "messages")
+_KEPT_OF_LIBRECHAT = ("error", "unfinished", "feedback", "finish_reason", "plugin", "endpoint", "iconURL")
+
+
+def _is_librechat(value: object) -> bool:
+    """Whether an item of a JSON file is a conversation of LibreChat."""
+    return (
+        isinstance(value, dict)
+        and isinstance(value.get("conversationId"), str)
+        and any(isinstance(value.get(name), list) for name in _LISTS)
+    )
+
+
+def _chat_of_librechat(record: dict[str, Any], position: str) -> Chat:
+    field = next(name for name in _LISTS if isinstance(record.get(name), list))
+    options = object_in(record, "options")
+    said = system_prompt(options.get("promptPrefix") or options.get("system"))
+    for parent, message in _flat(as_list(record[field], f"{field!r} of {position}"), position):
+        said += _said_of_librechat(message, parent, position)
+    model = text_or_none(options.get("model")) or text_or_none(record.get("model"))
+    return chat_of(
+        position,
+        record["conversationId"],
+        entries_of(said),
+        title=text_or_none(record.get("title")),
+        tip=text_or_none(record.get("activeMessageId")),
+        created=seconds(record.get("createdAt"), position),
+        metadata=kept(
+            model=model or next((one.model for one in said if one.model), None),
+            endpoint=text_or_none(record.get("endpoint")),
+            tags=record.get("tags"),
+        ),
+    )
+
+
+def _flat(messages: list[Any], position: str) -> Iterator[tuple[str | None, dict[str, Any]]]:
+    """Each message with the key of its parent: of the message around it, else of its field."""
+    waiting: list[tuple[str | None, bool, Any]] = [(None, False, one) for one in reversed(messages)]
+    while waiting:
+        parent, is_nested, item = waiting.pop()
+        message = as_object(item, f"a message of {position}")
+        yield parent if is_nested else text_or_none(message.get("parentMessageId")), message
+        children = message.get("children")
+        if isinstance(children, list):
+            key = text_or_none(message.get("messageId"))
+            waiting += [(key, True, one) for one in reversed(children)]
+
+
+def _said_of_librechat(message: dict[str, Any], parent: str | None, position: str) -> Iterator[Said]:
+    """A message, and what its person has said while it was written (`steer`)."""
+    key = text_or_none(message.get("messageId"))
+    if key is None:
+        raise InputError(f"{position} has a message without 'messageId'")
+    sender = text_or_none(message.get("sender")) or ""
+    is_user = message.get("isCreatedByUser")
+    role = USER if is_user or (is_user is None and sender.lower() == "user") else ASSISTANT
+    content, text = message.get("content"), text_in(message.get("text"))
+    blocks = content if isinstance(content, list) and content else [text or text_in(content)]
+    time = seconds(message.get("createdAt"), f"message {key!r} of {position}")
+    is_agent = message.get("endpoint") == "agents" and sender != message.get("model")
+    pieces = [
+        [*of_one]
+        for _, of_one in groupby(
+            blocks, lambda block: isinstance(block, dict) and block.get("type") == "steer"
+        )
+    ]
+    for number, piece in enumerate(pieces, 1):
+        is_last = number == len(pieces)
+        parts = [part for block in piece if isinstance(block, dict) for part in _steered(block)]
+        speaker = USER if parts else role
+        parts = parts or [*_rounds(piece)]
+        if not parts and is_last and text:
+            parts = [text]
+        if number == 1 and role == USER:
+            parts = [*_quotes(message), *parts]
+        if is_last:
+            parts += [*files_of(message.get("files")), *files_of(message.get("attachments"))]
+        part_key = key if is_last else f"{key}-s{number}"
+        yield Said(
+            part_key,
+            parent,
+            speaker,
+            parts,
+            time,
+            text_or_none(message.get("model")) if speaker == ASSISTANT else None,
+            text_or_none(message.get("name")) or (sender if is_agent and speaker == ASSISTANT else None),
+            extra={name: message[name] for name in _KEPT_OF_LIBRECHAT if is_last and message.get(name)},
+        )
+        parent = part_key
+
+
+def _steered(block: dict[str, Any]) -> list[Part]:
+    """The parts of what a person has said in the middle of an answer."""
+    if block.get("type") != "steer":
+        return []
+    return [*_quotes(block), text_in(block.get("steer")), *files_of(block.get("files"))]
+
+
+def _quotes(record: dict[str, Any]) -> Iterator[str]:
+    """The passages to which a person has referred, which LibreChat puts before the text for the model."""
+    for quote in record.get("quotes") or ():
+        if text := text_in(quote):
+            yield "\n".join(f"> {line}" for line in text.split("\n"))
+
+
+def _rounds(blocks: Sequence[Any]) -> Iterator[Part]:
+    """The parts of an answer; calls that `tool_call_ids` names were made at once, before their results."""
+    together: set[str] = set()
+    results: list[Part] = []
+    for block in blocks:
+        parts = parts_of(block)
+        named = block.get("tool_call_ids") if isinstance(block, dict) else None
+        call = next((part for part in parts if isinstance(part, ToolUse)), None)
+        if parts and all(isinstance(part, Other) for part in parts):  # A note of the program about the calls.
+            yield from parts
+            continue
+        if named or call is None or call.id not in together:
+            yield from results
+            results = []
+        if isinstance(named, list):
+            together = {*named}
+        if call is None or call.id not in together:
+            yield from parts
+        else:
+            yield call
+            results += [part for part in parts if isinstance(part, ToolResult)]
+    yield from results
+
+
+LIBRECHAT = Format("librechat", "a conversation of LibreChat", each_item(_chat_of_librechat), _is_librechat)

@@ -1,0 +1,354 @@
+"""Google: prompts of AI Studio, and `MyActivity.json` of the Gemini apps from Takeout.
+
+A prompt is a file of Google Drive without a suffix. Neighbouring chunks of one role are one message. A branch
+is a file of its own that repeats the beginning: its messages have the same ids, and it becomes a branch of
+the conversation that it continues.
+
+An activity has a question and its answer in each entry, and no conversations. Entries that follow each other
+within half an hour are one; an entry without a question, such as a used feature, is an aside of it. The
+question follows a word in the language of the person.
+
+The fields follow Sinity/polylogue (gemini v2), and open-source readers that were written from real exports.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from html.parser import HTMLParser
+from itertools import groupby
+from typing import Any
+
+from langchain_threadmem.formats.importers.blocks import file_of, parts_of
+from langchain_threadmem.formats.importers.chats import Chat, Chats, chat_of, kept, seconds, text_or_none
+from langchain_threadmem.formats.importers.json_items import Record
+from langchain_threadmem.formats.importers.said import (
+    ASSISTANT,
+    SYSTEM,
+    USER,
+    File,
+    Other,
+    Part,
+    Reasoning,
+    Said,
+    entries_of,
+    system_prompt,
+)
+from langchain_threadmem.formats.importers.source import Format, Source
+from langchain_threadmem.messages.ids import chained_id
+from langchain_threadmem.messages.records import as_list, as_object
+
+_ROLES = {"user": USER, "model": ASSISTANT}
+_FILES = {
+    "driveDocument": "file",
+    "driveImage": "image",
+    "driveAudio": "audio",
+    "driveVideo": "video",
+    "inlineFile": "file",
+    "inlineImage": "image",
+    "inlineAudio": "audio",
+    "youtubeVideo": "video",
+}
+_NAMES = "names"
+"""The value that the files of an import share: the conversation of each first message of a conversation."""
+Chunk = dict[str, Any]
+
+
+def _is_ai_studio(value: object) -> bool:
+    """Whether a JSON document is a prompt of AI Studio."""
+    return isinstance(value, dict) and isinstance(value.get("chunkedPrompt"), dict)
+
+
+def collect(source: Source, values: Sequence[Any]) -> None:
+    """Keep the conversation of each beginning that is no branch of another file."""
+    names: dict[str, str] = source.shared.setdefault(_NAMES, {})
+    for value in values:
+        if not _sources(value):
+            for one in _said_of_ai_studio(value, "the document"):
+                names.setdefault(one.key, source.name)
+
+
+def _chats_of_ai_studio(source: Source) -> Chats:
+    """The conversation of a file."""
+    names: dict[str, str] = source.shared.get(_NAMES, {})
+
+    def chat(record: dict[str, Any], position: str) -> Chat:
+        return _chat_of_ai_studio(record, position, source.name, names)
+
+    return source.each(chat)
+
+
+def _chat_of_ai_studio(record: dict[str, Any], position: str, name: str, names: dict[str, str]) -> Chat:
+    said = _said_of_ai_studio(record, position)
+    settings = record.get("runSettings")
+    model = text_or_none(settings.get("model")) if isinstance(settings, dict) else None
+    for one in said:
+        one.model = model if one.role == ASSISTANT else None
+    branch_of: dict[str, None] = {}
+    if sources := _sources(record):
+        # The names of files change, so the file with the same beginning is the source.
+        shared = (names[one.key] for one in reversed(said) if one.key in names and names[one.key] != name)
+        branch_of |= dict.fromkeys(shared) | dict.fromkeys(source for source in sources if source != name)
+    return chat_of(
+        position,
+        name,
+        entries_of(said),
+        title=name,
+        metadata=kept(model=model),
+        branch_of=[*branch_of],
+    )
+
+
+def _chunks(record: dict[str, Any], position: str) -> list[Chunk]:
+    prompt = as_object(record["chunkedPrompt"], f"'chunkedPrompt' of {position}")
+    chunks = as_list(prompt.get("chunks") or [], f"'chunks' of {position}")
+    return [as_object(chunk, f"a chunk of {position}") for chunk in chunks]
+
+
+def _sources(record: dict[str, Any]) -> list[str]:
+    """The names of the files that this one continues."""
+    parents = [chunk.get("branchParent") for chunk in (*_chunks(record, "the document"), record)]
+    names = (text_or_none(one.get("displayName")) for one in parents if isinstance(one, dict))
+    return [*dict.fromkeys(name or "" for name in names)]
+
+
+def _said_of_ai_studio(record: dict[str, Any], position: str) -> list[Said]:
+    instruction = record.get("systemInstruction")
+    if isinstance(instruction, dict):
+        instruction = instruction.get("parts") or instruction.get("text")
+    said = system_prompt(parts_of(instruction))
+    previous: str | None = None
+    for role, of_role in groupby(
+        _chunks(record, position), lambda chunk: str(chunk.get("role") or "user").lower()
+    ):
+        chunks = [*of_role]
+        parts = [part for chunk in chunks for part in _parts(chunk)]
+        key = chained_id("import-", previous, [role, [str(part) for part in parts]])
+        times = (seconds(chunk.get("createTime"), position) for chunk in chunks)
+        errors = [chunk["errorMessage"] for chunk in chunks if chunk.get("errorMessage")]
+        said.append(
+            Said(
+                key,
+                previous,
+                _ROLES.get(role, role),
+                parts,
+                next((time for time in times if time is not None), None),
+                extra={"error": errors[0]} if errors else {},
+                separator="\n\n",
+            )
+        )
+        previous = key
+    return said
+
+
+def _parts(chunk: Chunk) -> Iterator[Part]:
+    """The parts of a chunk; `parts` repeats its text in pieces."""
+    for field, medium in _FILES.items():
+        value = chunk.get(field)
+        if isinstance(value, dict):
+            found = file_of(value)
+            yield File(medium, found.name, value)
+    for field in ("executableCode", "codeExecutionResult"):
+        if chunk.get(field) is not None:
+            yield from parts_of({field: chunk[field]})
+    text = chunk.get("text")
+    if not isinstance(text, str) and isinstance(chunk.get("parts"), list):
+        pieces = [one for one in chunk["parts"] if isinstance(one, dict)]
+        thought = "".join(str(one.get("text") or "") for one in pieces if one.get("thought"))
+        text = "".join(str(one.get("text") or "") for one in pieces if not one.get("thought"))
+        if thought:
+            yield Reasoning(thought)
+    if isinstance(text, str) and text.strip():
+        yield Reasoning(text) if chunk.get("isThought") else text
+    if isinstance(chunk.get("grounding"), dict):
+        yield Other({"type": "grounding", **chunk["grounding"]})
+
+
+AI_STUDIO = Format("ai_studio", "a prompt of AI Studio", _chats_of_ai_studio, _is_ai_studio, collect=collect)
+
+
+_PAUSE = 1_800.0
+"""The seconds after which an entry begins a new conversation."""
+_ASKED = (
+    *("Prompted with:", "Asked Gemini:", "Asked Bard:", "Prompted", "Asked", "Said", "Branched", "Answered"),
+    *("Eingegebener Prompt:", "Eingegeben:", "Gefragt:", "Prompt saisi :", "Requête :", "Instrucción:"),
+    *("Indicación:", "Comando:", "Prompt inserito:", "入力:"),
+)
+"""The words before a question in some languages."""
+_NOT_ASKED = (
+    *("Created", "Used", "Added", "Gave", "Selected", "Shared", "Deleted", "Viewed", "Visited", "Searched"),
+    *("Edited", "Pinned", "Renamed", "Exported", "Updated"),
+)
+"""The first words of entries that are no question: a canvas, feedback, a used feature."""
+_ATTACHED = re.compile(r"\s*Attached \d+ files?\.?\s*$")
+"""What the program writes after a question with files."""
+_BLOCKS = {
+    "p",
+    "div",
+    "li",
+    "ul",
+    "ol",
+    "table",
+    "tr",
+    "pre",
+    "blockquote",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+}
+
+
+def _is_log_of_takeout(values: Sequence[Any]) -> bool:
+    """Whether the items of a JSON file are an activity that has entries of the Gemini apps."""
+    return bool(values) and all(map(_is_entry, values)) and any(map(_is_of_gemini, values))
+
+
+def _is_entry(value: object) -> bool:
+    return (
+        isinstance(value, dict)
+        and isinstance(value.get("header"), str)
+        and isinstance(value.get("title"), str)
+        and "time" in value
+        and ("products" in value or "activityControls" in value)
+    )
+
+
+def _is_of_gemini(value: Record) -> bool:
+    return any("gemini" in str(one).lower() or "bard" in str(one).lower() for one in _named(value))
+
+
+def _named(value: Record) -> Iterator[Any]:
+    yield value["header"]
+    for field in ("products", "activityControls"):
+        yield from value[field] if isinstance(value.get(field), list) else ()
+
+
+def _chats_of_takeout(source: Source) -> Chats:
+    """The conversations of an activity."""
+    entries: list[tuple[float, str, Record]] = []
+
+    def read(value: Record, position: str) -> None:
+        if not _is_entry(value) or _is_of_gemini(value):
+            entries.append((seconds(value.get("time"), position) or 0.0, position, value))
+
+    yield from source.each(read)
+    entries.sort(key=lambda entry: entry[0])
+    for group in _sessions(entries):
+        yield _chat_of_takeout(group)
+
+
+def _sessions(entries: Iterable[tuple[float, str, Record]]) -> Iterator[list[tuple[float, str, Record]]]:
+    """Entries without a longer pause, oldest first; a link to a conversation joins them too."""
+    group: list[tuple[float, str, Record]] = []
+    for entry in entries:
+        if group and entry[0] - group[-1][0] > _PAUSE:
+            yield group
+            group = []
+        group.append(entry)
+    if group:
+        yield group
+
+
+def _chat_of_takeout(entries: Sequence[tuple[float, str, Record]]) -> Chat:
+    said: list[Said] = []
+    previous: str | None = None
+    for time, _, entry in entries:
+        answer, title = text_of_html(_answer(entry)), str(entry["title"])
+        key = chained_id("import-", None, [title, entry.get("time")])
+        asked = _question(title, has_answer=bool(answer))
+        if asked is None:
+            said.append(Said(key, previous, SYSTEM, [title], time))
+            continue
+        files = [
+            File("file", text_or_none(one), one, is_beside=True) for one in entry.get("attachedFiles") or ()
+        ]
+        said.append(Said(f"{key}-question", previous, USER, [asked, *files], time))
+        previous = f"{key}-question"
+        if answer:
+            image = text_or_none(entry.get("imageFile"))
+            generated = [File("image", image, {"file": image})] if image else []
+            subtitles = entry.get("subtitles") or ()
+            links = [Other(one) for one in subtitles if isinstance(one, dict) and one.get("url")]
+            said.append(Said(key, previous, ASSISTANT, [answer, *generated, *links], time))
+            previous = key
+    first = entries[0][2]
+    return chat_of(
+        entries[0][1],
+        chained_id("gemini-", None, [first.get("title"), first.get("time")])[: len("gemini-") + 16],
+        entries_of(said),
+        created=entries[0][0],
+        metadata=kept(url=text_or_none(first.get("titleUrl"))),
+    )
+
+
+def _answer(entry: Record) -> str:
+    items = entry.get("safeHtmlItem")
+    if isinstance(items, dict):
+        items = [items]
+    texts = (
+        [one.get("html") if isinstance(one, dict) else one for one in items]
+        if isinstance(items, list)
+        else []
+    )
+    return "\n".join(text for text in texts if isinstance(text, str))
+
+
+def _question(title: str, *, has_answer: bool) -> str | None:
+    """The question in a title; `None` for an entry that is no question.
+
+    In other languages the words before a question are unknown: a title with an answer is a question.
+    """
+    plain = html.unescape(title).replace("\xa0", " ").strip()
+    if plain.split(" ", 1)[0] in _NOT_ASKED:
+        return None
+    prefix = next((one for one in _ASKED if plain.startswith(one)), None)
+    if prefix is None:
+        return plain if has_answer else None
+    return _ATTACHED.sub("", plain.removeprefix(prefix)).strip()
+
+
+class _MarkdownText(HTMLParser):
+    """Reads HTML as text with the marks of Markdown."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.text: list[str] = []
+        self._link: str | None = None
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag in _BLOCKS or tag == "br":
+            self.text.append("\n" if tag in ("br", "li", "tr") else "\n\n")
+        if tag == "li":
+            self.text.append("- ")
+        if tag == "a":
+            self._link = dict(attrs).get("href")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "a" and self._link:
+            self.text.append(f" ({self._link})")
+            self._link = None
+        if tag in _BLOCKS:
+            self.text.append("\n")
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+def text_of_html(source: str) -> str:
+    r"""The text of HTML.
+
+    Example:
+        >>> text_of_html("<p>The <b>Danube</b>.</p><ul><li>long</li></ul>")
+        'The Danube.\n\n- long'
+    """
+    parser = _MarkdownText()
+    parser.feed(source)
+    parser.close()
+    return re.sub(r"\n{3,}", "\n\n", "".join(parser.text)).strip()
+
+
+TAKEOUT = Format("takeout", "MyActivity.json of Google Takeout", _chats_of_takeout, is_log=_is_log_of_takeout)
