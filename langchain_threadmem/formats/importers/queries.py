@@ -325,8 +325,9 @@ def _write(
             seq=seqs[entry.key],
         )
     writer.flush()
-    tips = {old.key: keys[id] for id, old in replaced.items()}
-    for id, old in replaced.items():
+    renewed = {id: old for id, old in replaced.items() if old.state != State.SUPERSEDED}
+    tips = {old.key: keys[id] for id, old in renewed.items()}
+    for id, old in renewed.items():
         _renew_below(conn, tree, old, keys[id], seqs[id], tips)
     for entry, *_ in new_nodes:
         if entry.summary is not None:
@@ -374,8 +375,6 @@ def _renew_below(conn: Conn, tree: int, old: NodeRow, key: int, seq: int, replac
         seq: The number of the new version.
         replaced: The keys of all old versions, which stay.
     """
-    if old.state == State.SUPERSEDED:
-        return
     conn.run(superseding.COPY_CHOICE, key, old.key)
     above = nodes.spans(conn, key)
     for child in nodes.children(conn, tree, [(old.key, old.seq)]):
