@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, BinaryIO, Protocol, cast
+from typing import IO, Any, BinaryIO, cast
 
 from langchain_threadmem.common.inputs import path_of
 from langchain_threadmem.errors import InputError, PersistenceError
@@ -61,13 +61,6 @@ ImportPaths = str | Path | Sequence[str | Path]
 """The path of a file, folder or archive, or a list of such paths."""
 
 
-class _Folder(Protocol):
-    """A folder or an archive."""
-
-    def read(self, path: PurePosixPath) -> bytes | None:
-        """The contents of a file, if it exists."""
-
-
 @dataclass(frozen=True, slots=True)
 class InputFile:
     """A file of an import.
@@ -88,7 +81,7 @@ class InputFile:
     is_given: bool
     on_disk: Path | None
     _open: Callable[[], IO[bytes]]
-    _folder: _Folder
+    _folder: Path | zipfile.Path
 
     def open(self) -> BinaryIO:
         """Open the file at its beginning.
@@ -114,7 +107,11 @@ class InputFile:
                 parts.pop()
             else:
                 return None
-        return self._folder.read(PurePosixPath(*parts))
+        target = self._folder.joinpath(*parts)
+        try:
+            return target.read_bytes() if target.is_file() else None
+        except (KeyError, *UNREADABLE):
+            return None
 
 
 def unreadable(label: str, error: Exception) -> PersistenceError:
@@ -244,7 +241,7 @@ class Inputs:
         self._stack.enter_context(stream)
         try:
             archive = self._stack.enter_context(zipfile.ZipFile(stream))
-            folder = _ZipArchive(archive)
+            folder = zipfile.Path(archive)
             members = sorted(archive.infolist(), key=lambda member: _natural(member.filename))
             for member in members:
                 path = PurePosixPath(member.filename)
@@ -281,33 +278,6 @@ class _Gzip(gzip.GzipFile):
         self._compressed.close()
 
 
-class _Directory:
-    """A folder on disk."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def read(self, path: PurePosixPath) -> bytes | None:
-        target = self._path / path
-        try:
-            return target.read_bytes() if target.is_file() else None
-        except OSError:
-            return None
-
-
-class _ZipArchive:
-    """A ZIP archive."""
-
-    def __init__(self, archive: zipfile.ZipFile) -> None:
-        self._archive = archive
-
-    def read(self, path: PurePosixPath) -> bytes | None:
-        try:
-            return self._archive.read(str(path))
-        except (KeyError, *UNREADABLE):
-            return None
-
-
 def _on_disk(path: Path, folder: Path, state: os.stat_result, *, is_given: bool) -> InputFile:
     return InputFile(
         str(path),
@@ -317,7 +287,7 @@ def _on_disk(path: Path, folder: Path, state: os.stat_result, *, is_given: bool)
         is_given,
         path,
         lambda: path.open("rb"),
-        _Directory(folder),
+        folder,
     )
 
 
