@@ -7,7 +7,7 @@ import io
 import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -102,17 +102,18 @@ class Source:
             InputError: The file is not UTF-8 text.
             PersistenceError: The file cannot be read.
         """
+        text = io.TextIOWrapper(self._stream, "utf-8-sig")
         try:
             self._stream.seek(0)
-            stream = io.BufferedReader(_Unclosed(self._stream))
-            with closing(io.TextIOWrapper(stream, "utf-8-sig")) as text:
-                for line in text:
-                    self.read += 1
-                    yield line.rstrip("\r\n")
+            for line in text:
+                self.read += 1
+                yield line.rstrip("\r\n")
         except UnicodeDecodeError as error:
             raise InputError(f"the file is not UTF-8 text ({error.reason})") from error
         except UNREADABLE as error:
             raise unreadable(self.label, error) from error
+        finally:
+            text.detach()  # The stream stays open.
 
     def rows(self, query: str, *values: object) -> Iterator[tuple[Any, ...]]:
         """The rows of a query of the database.
@@ -152,21 +153,6 @@ class Source:
             name: {row[0] for row in self.database.execute("SELECT name FROM pragma_table_info(?)", (name,))}
             for (name,) in names
         }
-
-
-class _Unclosed(io.RawIOBase):
-    """A stream that a text wrapper reads and does not close."""
-
-    def __init__(self, stream: BinaryIO) -> None:
-        self._stream = stream
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        data = self._stream.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
 
 
 def _decoded(beginning: bytes) -> str:
