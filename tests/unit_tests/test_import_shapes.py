@@ -68,6 +68,16 @@ def call_of_librechat(id: str, text: str) -> Record:
     return {"type": "tool_call", "tool_call": {"id": id, "name": "look", "args": "{}", "output": text}}
 
 
+def claude_code(key: str, parent: str | None, role: str, content: Any) -> Record:
+    message = {"role": role, "content": content, "id": f"m{key}"}
+    return {"uuid": key, "parentUuid": parent, "sessionId": "s", "type": role, "message": message}
+
+
+def queued(key: str, parent: str, text: str, **fields: Any) -> Record:
+    attachment = {"type": "queued_command", "prompt": text, **fields}
+    return {"uuid": key, "parentUuid": parent, "type": "attachment", "attachment": attachment}
+
+
 def lines(*records: Record) -> str:
     return "\n".join(map(json.dumps, records))
 
@@ -455,6 +465,29 @@ active 7
 6 <5 tool sun
 7 <6 ai Rain.
 active 7
+""",
+    ),
+    "Claude Code has a prompt that was written while the model worked": (
+        "claude_code",
+        "session.jsonl",
+        lines(
+            claude_code("1", None, "user", "Q"),
+            claude_code(
+                "2", "1", "assistant", [{"type": "tool_use", "id": "c", "name": "look", "input": {}}]
+            ),
+            claude_code("3", "2", "user", [{"type": "tool_result", "tool_use_id": "c", "content": "rain"}]),
+            queued("4", "3", "In Rome!", commandMode="prompt", origin={"kind": "human"}),
+            queued("5", "4", "<task-notification>done", commandMode="task-notification"),
+            queued("6", "5", "From another session", commandMode="prompt", origin={"kind": "peer"}),
+            claude_code("7", "6", "assistant", [{"type": "text", "text": "Rain."}]),
+        ),
+        """
+1    human Q
+2 <1 ai calls look()
+3 <2 tool rain
+4 <3 human In Rome!
+5 <4 ai Rain.
+active 5
 """,
     ),
     "Gemini CLI has thoughts and calls in the content too": (

@@ -15,7 +15,7 @@ from typing import Any
 
 from langchain_threadmem.formats.importers.blocks import parts_of
 from langchain_threadmem.formats.importers.chats import Chats, chat_of, kept, seconds, text_or_none
-from langchain_threadmem.formats.importers.json_items import Record
+from langchain_threadmem.formats.importers.json_items import Record, object_in
 from langchain_threadmem.formats.importers.said import ASSISTANT, TOOL, USER, Said, ToolResult, entries_of
 from langchain_threadmem.formats.importers.source import Format, Source
 
@@ -115,6 +115,8 @@ class _ClaudeCodeSession:
         self._add_session(text_or_none(line.get("sessionId")))
         if line.get("subtype") == "compact_boundary" and not line.get("parentUuid"):
             line = {**line, "parentUuid": line.get("logicalParentUuid") or self._last}
+        if line.get("type") == "attachment":
+            line = _with_prompt(line)
         self.lines[uuid] = line
         if _is_message(line) and not line.get("isSidechain"):
             self._last = uuid
@@ -139,7 +141,7 @@ class _ClaudeCodeSession:
         for group in groups:
             key, first = group[-1], self.lines[group[0]]
             parent = self._above(first, key_of, {*group})
-            contents = [_message(self.lines[uuid]).get("content") for uuid in group]
+            contents = [object_in(self.lines[uuid], "message").get("content") for uuid in group]
             parts = [part for content in contents for part in parts_of(content)]
             role = USER if first["type"] == "user" else ASSISTANT
             if role == USER and parts and all(isinstance(part, ToolResult) for part in parts):
@@ -159,7 +161,7 @@ class _ClaudeCodeSession:
         for uuid, line in self.lines.items():
             if not _is_message(line):
                 continue
-            id = _message(line).get("id") if line["type"] == "assistant" else None
+            id = object_in(line, "message").get("id") if line["type"] == "assistant" else None
             groups.setdefault(f"{id} {bool(line.get('isSidechain'))}" if id else uuid, []).append(uuid)
         return [*groups.values()]
 
@@ -175,7 +177,7 @@ class _ClaudeCodeSession:
 
     def _one(self, key: str, parent: str | None, role: str, parts: list[Any], group: list[str]) -> Said:
         lines = [self.lines[uuid] for uuid in group]
-        message = _message(lines[0])
+        message = object_in(lines[0], "message")
         text = next((part for part in parts if isinstance(part, str)), "")
         is_written = role == USER and text.lstrip().startswith(_WRITTEN_BY_PROGRAM)
         model = text_or_none(message.get("model"))
@@ -191,6 +193,21 @@ class _ClaudeCodeSession:
         )
 
 
+def _with_prompt(line: Record) -> Record:
+    """A line of a person who has written while the model worked, as a message; another line as it is."""
+    attachment = object_in(line, "attachment")
+    is_prompt = (
+        attachment.get("type") == "queued_command" and attachment.get("commandMode", "prompt") == "prompt"
+    )
+    if (
+        not is_prompt
+        or attachment.get("isMeta")
+        or object_in(attachment, "origin").get("kind", "human") != "human"
+    ):
+        return line
+    return {**line, "type": "user", "message": {"content": attachment.get("prompt")}}
+
+
 def _answer_above(key: str | None, said: dict[str, Said]) -> str | None:
     """The message to which results belong, or the message itself."""
     while key in said and said[key].role == TOOL:
@@ -200,11 +217,6 @@ def _answer_above(key: str | None, said: dict[str, Said]) -> str | None:
 
 def _is_message(line: Record) -> bool:
     return line.get("type") in ("user", "assistant") and isinstance(line.get("message"), dict)
-
-
-def _message(line: Record) -> Record:
-    message = line["message"]
-    return message if isinstance(message, dict) else {}
 
 
 FORMAT = Format("claude_code", "a session of Claude Code", chats, is_log=is_log, collect=collect)
