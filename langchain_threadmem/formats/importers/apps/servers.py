@@ -123,6 +123,7 @@ def _chat_of_openwebui(record: dict[str, Any], position: str) -> Chat:
         metadata=kept(
             model=next((one for one in models if one), None) if isinstance(models, list) else None,
             pinned=bool(record.get("pinned")),
+            internal=meta.get("internal") is True,  # A chat of the program, such as that of a subagent.
             folder=text_or_none(record.get("folder_id")),
             tags=meta.get("tags") or chat.get("tags"),
         ),
