@@ -36,7 +36,7 @@ from langchain_threadmem.errors import InputError, OwnerRequiredError
 from langchain_threadmem.langgraph import checkpoints
 from langchain_threadmem.langgraph._run_config import REPLACED, thread_name
 from langchain_threadmem.langgraph._system import SystemIntegration, owners_found
-from langchain_threadmem.langgraph.checkpoints.values import CONVERSATION_CHANNEL
+from langchain_threadmem.langgraph.checkpoints.values import conversation_in
 from langchain_threadmem.langgraph.routing.lineage import Lineage
 from langchain_threadmem.messages.ids import name_of
 
@@ -284,7 +284,7 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
         )
         # A run from a fork may have no node that stores turns: the stored list shows that it has answered.
         replaced = config["configurable"].get(REPLACED)
-        messages = checkpoint["channel_values"].get(CONVERSATION_CHANNEL, ())
+        messages = conversation_in(checkpoint["channel_values"])
         if replaced and not ns:
             from langchain_threadmem.langgraph.routing.store_messages import store_branch
             from langchain_threadmem.tree.lists.encoded import is_message_list

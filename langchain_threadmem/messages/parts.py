@@ -143,6 +143,17 @@ def warn_of_foreign_messages(values: Sequence[Any]) -> None:
             )
 
 
+def warn_of_missing_ids(values: Sequence[Any]) -> None:
+    """Warn once that a list of messages has a message without an id, and is not in the tree."""
+    first = next((value for value in values if isinstance(value, BaseMessage) and not value.id), None)
+    if first is not None:
+        _warn_once(
+            "a list of messages contains a %s without an id: the serializer stores the whole list outside of "
+            "the conversation's tree; LangGraph's add_messages gives ids",
+            _name(first),
+        )
+
+
 def _name(value: Any) -> str:
     kind = type(value)
     return f"{kind.__module__}.{kind.__qualname__}"

@@ -20,7 +20,7 @@ from langchain_threadmem.langgraph.checkpoints.queries import Address, Checkpoin
 from langchain_threadmem.langgraph.checkpoints.save import Archive, blobs_of
 from langchain_threadmem.langgraph.checkpoints.spans import SpanReader
 from langchain_threadmem.langgraph.checkpoints.values import (
-    CONVERSATION_CHANNEL,
+    CONVERSATION_CHANNELS,
     KIND,
     ListPart,
     Span,
@@ -88,8 +88,9 @@ def _delete(archive: Archive, conn: Conn, tree: int, rows: Sequence[CheckpointRo
     newest = max((row for row in remaining if not row.ns), key=lambda row: row.id, default=None)
     if newest is not None:
         state, _ = archive.state(newest)
-        value = blobs.get(blobs_of(state, newest).get(CONVERSATION_CHANNEL, 0))
-        ends = [] if value is None else [span.last for span in spans_of(*value)]
+        refs = blobs_of(state, newest)
+        values = [blobs[refs[name]] for name in CONVERSATION_CHANNELS if refs.get(name, 0) in blobs]
+        ends = [span.last for value in values for span in spans_of(*value)]
         tip = copying.last_not_aside(conn, ends)
         if tip is not None:
             trees.set_head(conn, tree, tip, trees.head(conn, tree).system)

@@ -42,8 +42,8 @@ def removed_by(value: Any) -> set[str]:
 
 
 def removed_in_input(value: Any, channel: str) -> set[str]:
-    """The ids of the messages that the input of a run deletes."""
-    return removed_by(value.get(channel)) if isinstance(value, Mapping) else set()
+    """The ids of the messages that the input of a run deletes, from its channel or the whole input."""
+    return removed_by(value.get(channel) if isinstance(value, Mapping) else value)
 
 
 def removed_between_runs(newest_first: Iterable[CheckpointWrites], channel: str) -> set[str]:

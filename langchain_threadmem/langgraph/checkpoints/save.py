@@ -42,10 +42,14 @@ from langchain_threadmem.langgraph.checkpoints.unbound_values import (
     waiting_for,
 )
 from langchain_threadmem.langgraph.checkpoints.values import (
-    CONVERSATION_CHANNEL,
+    CONVERSATION_CHANNELS,
     KIND,
+    MESSAGES,
+    PREVIOUS,
+    RETURNED,
     START,
     StoredValue,
+    list_key,
     scope_of,
     take_apart,
 )
@@ -55,6 +59,7 @@ from langchain_threadmem.messages.parts import (
     TypedBytes,
     is_written_by,
     warn_of_foreign_messages,
+    warn_of_missing_ids,
 )
 from langchain_threadmem.messages.quoting import without_blocks
 from langchain_threadmem.storage.statements import BoundStatement, Conn, beside
@@ -177,15 +182,23 @@ class Archive:
         selection makes them again.
         """
         value = without_blocks(value)
-        if channel == START:
+        if channel in (START, RETURNED):
             return self.prepare_write(value)
-        cached = self.lists.lists(conversation, scope_of(ns, channel))
-        prepared = PreparedList.of(value, cached, self.parts.write)
+        scope, key = scope_of(ns, channel), list_key(channel, value)
+        messages = value if key is None else value.get(key)
+        prepared = PreparedList.of(messages, self.lists.lists(conversation, scope), self.parts.write)
         if prepared is not None:
             return prepared
-        if isinstance(value, list):
-            warn_of_foreign_messages(value)
+        if isinstance(messages, list):
+            warn_of_foreign_messages(messages)
+            if not scope:
+                warn_of_missing_ids(messages)
         return self.dump(value)
+
+    def around_list(self, value: Mapping[str, Any]) -> StoredValue:
+        """The stored value of a dictionary without the spans of its list of messages."""
+        rest = None if len(value) == 1 else self.dump([{**value, MESSAGES: None}, []])
+        return StoredValue({MESSAGES: ()}, False, rest)
 
     def prepare_write(self, value: Any) -> TypedBytes | StoredValue:
         """Prepare the value of a pending write for storing."""
@@ -253,6 +266,15 @@ def put(
         channel: archive.prepare_channel(conversation, ns, channel, values[channel])
         for channel in versions
         if channel in new_versions and channel in values
+    }
+    # A function that returns what it saves has one list, which would be searched for again.
+    is_saved = {RETURNED, PREVIOUS} <= outgoing.keys() and values[RETURNED] is values[PREVIOUS]
+    if is_saved:
+        del outgoing[RETURNED]
+    dictionaries = {
+        channel: archive.around_list(values[channel])
+        for channel, value in outgoing.items()
+        if isinstance(value, PreparedList) and type(values[channel]) is dict
     }
     stored_values = [
         (channel, value) for channel, value in outgoing.items() if isinstance(value, StoredValue)
@@ -323,11 +345,15 @@ def put(
         stored: dict[str, TypedBytes] = {}
         for channel, value in outgoing.items():
             if isinstance(value, PreparedList):
-                stored[channel] = (KIND, StoredValue.packed_spans(cached[channel].spans))
+                spans, around = cached[channel].spans, dictionaries.get(channel)
+                whole = None if around is None else around.with_list(spans).pack()
+                stored[channel] = (KIND, whole or StoredValue.packed_spans(spans))
             elif isinstance(value, StoredValue):
                 stored[channel] = (KIND, packed(conn, bound_values[channel]))
             else:
                 stored[channel] = value
+        if is_saved:
+            stored[RETURNED] = stored[PREVIOUS]
         numbers = dict(
             zip(
                 stored,
@@ -404,7 +430,7 @@ def _deleted(
     """The ids of the messages that a checkpoint deletes from the conversation (`removals.removed_by`)."""
     source = metadata.get("source")
     if source == "input":
-        return removed_in_input(values.get(START), CONVERSATION_CHANNEL)
+        return removed_in_input(values.get(START), MESSAGES)
     return archive.unbound.deleted(conversation, parent) if source == "update" else set()
 
 
@@ -470,7 +496,7 @@ def put_writes(
 
     tree_ids, waiting, has_changed = yield from Sql(write, write=True)
     for channel, value in () if ns else writes:
-        if channel == CONVERSATION_CHANNEL and (ids := removed_by(value)):
+        if channel in CONVERSATION_CHANNELS and (ids := removed_by(value)):
             archive.unbound.add_deleted(conversation, checkpoint_id, ids)
     archive.unbound.add_trees(conversation, tree_ids)
     archive.unbound.replace_unbound(conversation, (), waiting)

@@ -5,6 +5,10 @@ already stores. A `StoredValue` contains spans of stored messages (two keys each
 bodies of new messages, and bytes of the saver's serializer for everything else. Only messages of the codec's
 classes are taken out of a value, and only from the exact types `list` and `dict`. The value that is read
 equals the value that was written. A *scope* names the tree that stores the messages of a channel.
+
+The messages of the conversation are in the channel `messages` of the root namespace, or in the whole state:
+LangGraph stores a state that is a list or a plain dictionary in the channel `__root__`, and what a function
+with `@entrypoint` saves for its next call in `__previous__`.
 """
 
 from __future__ import annotations
@@ -20,9 +24,11 @@ from langchain_threadmem.errors import InputError
 from langchain_threadmem.messages.codec import MESSAGE_CLASSES, Parsed, StoredMessage, decode_stored, encode
 from langchain_threadmem.messages.typed_json import ReadOpaque, WriteOpaque
 
-CONVERSATION_CHANNEL = "messages"
-"""The channel of the root namespace that contains the messages of the conversation."""
-START, ROOT = "__start__", "__root__"
+MESSAGES = "messages"
+"""The name of the list of messages: a channel, or a key of a state that is one dictionary."""
+START, ROOT, RETURNED, PREVIOUS = "__start__", "__root__", "__end__", "__previous__"
+CONVERSATION_CHANNELS = (MESSAGES, ROOT, PREVIOUS)
+"""The channels of the root namespace that contain the messages of the conversation; a graph has one."""
 KIND = "#"
 """The format name of a `StoredValue`; other values have the name of their serializer's format."""
 
@@ -36,14 +42,33 @@ def scope_of(ns: str, channel: str) -> str:
         >>> scope_of("", "messages"), scope_of("child:1", "notes")
         ('', '["child:1","notes"]')
     """
-    if not ns and channel == CONVERSATION_CHANNEL:
+    if not ns and channel in CONVERSATION_CHANNELS:
         return ""
     return json.dumps([ns, channel], separators=(",", ":"))
 
 
 def scope_within(ns: str, channel: str, key: str | None) -> str:
     """The scope for a list inside a value: of the channel that its key names, else of the value's channel."""
-    return scope_of(ns, key if key is not None else ROOT if channel == START else channel)
+    return scope_of(ns, key if key is not None else ROOT if channel in (START, RETURNED) else channel)
+
+
+def list_key(channel: str, value: Any) -> str | None:
+    """The key of the messages of a channel: `None` if its value is the list.
+
+    Example:
+        >>> list_key("__previous__", {"messages": [], "count": 1}), list_key("messages", [])
+        ('messages', None)
+    """
+    return MESSAGES if channel in (ROOT, PREVIOUS) and type(value) is dict else None
+
+
+def conversation_in(values: Mapping[str, Any]) -> Any:
+    """The messages of the conversation among the values of a checkpoint's channels; `None` without them."""
+    for channel in CONVERSATION_CHANNELS:
+        if channel in values:
+            value = values[channel]
+            return value if (key := list_key(channel, value)) is None else value.get(key)
+    return None
 
 
 class Span(NamedTuple):
@@ -108,6 +133,10 @@ class StoredValue:
             True
         """
         return json.dumps(spans, separators=(",", ":")).encode()
+
+    def with_list(self, spans: Sequence[tuple[int, int]]) -> StoredValue:
+        """The value with spans, by their first and last keys, as its only list."""
+        return replace(self, lists=dict.fromkeys(self.lists, tuple(Span(*ends) for ends in spans)))
 
     def spans(self) -> Iterator[Span]:
         return (item for items in self.lists.values() for item in items if isinstance(item, Span))
