@@ -16,7 +16,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph import START, StateGraph
+from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from pydantic import Field
 from sqlalchemy import bindparam, select
@@ -427,6 +427,32 @@ def shortened(state: Any, runtime: Any) -> dict[str, Any]:
 def summarized() -> SummarizationMiddleware:
     model = FakeListChatModel(responses=["They spoke of salt."])
     return SummarizationMiddleware(model, trigger=("messages", 3), keep=("messages", 1))
+
+
+@pytest.mark.parametrize("apart", [True, False])
+def test_an_answer_follows_its_question_when_a_subgraph_returns_deleted_messages(
+    system: MemorySystem, apart: bool
+) -> None:
+    """A subgraph with `checkpointer=True` returns its own list, with deleted messages."""
+
+    def answer(state: MessagesState) -> dict[str, Any]:
+        return {"messages": AIMessage(f"re {state['messages'][-1].text}")}
+
+    inner = StateGraph(MessagesState).add_node("answer", answer if not apart else lambda state: {})
+    child = inner.add_edge(START, "answer").compile(checkpointer=True)
+    builder = StateGraph(MessagesState).add_node("child", child).add_edge(START, "child")
+    if apart:
+        builder.add_node("answer", lambda state: {"messages": AIMessage("re Hello")}).add_edge(
+            "child", "answer"
+        )
+    graph = builder.compile(checkpointer=ThreadMemSaver(system))
+    first = graph.invoke({"messages": [HumanMessage("My pin is 4815.", id="h1")]}, CONFIG)["messages"]
+    graph.update_state(CONFIG, {"messages": [RemoveMessage(m.id) for m in first]}, as_node="__start__")
+    state = graph.invoke({"messages": [HumanMessage("Hello", id="h2")]}, CONFIG)
+    assert [message.text for message in state["messages"]][:2] == ["Hello", "My pin is 4815."]
+    memory = system.conversation("talk")
+    assert [message.text for message in memory.messages] == ["Hello", "re Hello"]
+    assert not any("4815" in hit.node.message.text for hit in memory.recall("pin 4815"))
 
 
 @pytest.mark.parametrize("shorten", [trimmed, shortened, summarized()], ids=["first", "ids", "summary"])

@@ -138,6 +138,8 @@ class PreparedList:
             return cls(messages, chunks, None, 0, rest)
         if base.shared is not None and matched > base.shared:
             return cls.of(messages, other=other)
+        if base.outdated and matched < len(messages):
+            return cls.of(messages, other=other)  # The home of a deleted message is known to its list alone.
         return cls._on(base, messages, chunks, matched, rest[in_rest:])
 
     @classmethod

@@ -26,10 +26,11 @@ placed under an aside, and a new version of an aside is placed like a new id and
 
 A new message is placed under the *home* of `p`. If a list contains the former place of a moved message, the
 home of `p` is the current place of that message, so that an answer follows its question. The home of a
-removed place is the live version that replaced it. A former version of a conversation (its messages were
-edited, and others followed) is its own home, so that time travel continues the former version. Messages that
-a former version shares with the current version are stored once, in the current version; a new message below
-them gets superseded copies of the shared messages above it.
+removed place is the live version that replaced it; that of a deleted message is the home of its predecessor.
+A former version of a conversation (its messages were edited, and others followed) is its own home, so that
+time travel continues the former version. Messages that a former version shares with the current version are
+stored once, in the current version; a new message below them gets superseded copies of the shared messages
+above it.
 
 The rule does not depend on the order of writes. It moves only messages after a new version or a tool result;
 every other move needs the verb `place`. `spans` keeps the order of the list, so a list that was trimmed,
@@ -227,7 +228,10 @@ class _Walk:
         else:
             is_former = is_former and used.state != State.LIVE
             places = item.stored if used.state == State.REMOVED else item.same
-            self.home, self.shared = None if is_former else live_of(places), []
+            home = None if is_former else live_of(places)
+            # A message that was deleted, and has no live version, changes no place of the messages after it.
+            self.home = self.home if home is None and used.state == State.REMOVED else home
+            self.shared = []
         exchange = frozenset() if above_in_turn is None else self.beside | {above_in_turn}
         self.go_to(used.key, beside=exchange)
 
