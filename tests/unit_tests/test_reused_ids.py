@@ -20,6 +20,7 @@ from langchain_threadmem import (
     MemorySystem,
     ThreadMemChatMessageHistory,
     ThreadMemMiddleware,
+    ThreadMemSaver,
     create_threaded_chat,
     select_thread_node,
 )
@@ -164,19 +165,48 @@ def graph(path: str, system: MemorySystem, model: Any, keeping: Any) -> Any:
 
 @pytest.mark.usefixtures("cache")
 @pytest.mark.parametrize("path", ["chat", "agent", "node"])
-@pytest.mark.parametrize("kept", [True, False])
+@pytest.mark.parametrize("kept", [InMemorySaver, ThreadMemSaver, None])
 def test_a_graph_stores_the_answers_of_a_cache(
-    system: MemorySystem, invoke: Callable[..., Any], path: str, kept: bool
+    system: MemorySystem, invoke: Callable[..., Any], path: str, kept: Any
 ) -> None:
-    model = FakeListChatModel(responses=["Hello!", "not from the cache"])
-    compiled = graph(path, system, model, InMemorySaver() if kept else None)
+    model = FakeListChatModel(responses=["Hello!", "And how are you?"])
+    keeping = kept and kept(*[system] * (kept is ThreadMemSaver))
+    compiled = graph(path, system, model, keeping)
     for _ in range(3):
         state = invoke(compiled, {"messages": [("user", "Hi")]}, CONFIG)
         assert [message.text for message in state["messages"]][-2:] == ["Hi", "Hello!"]
     memory = system.conversation("talk")
+    assert [[node.message.text for node in thread] for thread in memory.threads()] == [["Hi", "Hello!"]] * 3
     live = [node for node in memory.history if node.state is State.LIVE]
-    assert places(live) == [(1, None), (2, 1), (3, None), (4, 3), (5, None), (6, 5)]
+    assert len(live) == len({node.message.id for node in live}) == 6
     assert memory.verify().ok
+
+
+@pytest.mark.usefixtures("cache")
+@pytest.mark.parametrize("durability", ["sync", "async", "exit"])
+def test_a_thread_goes_on_after_the_answer_of_a_cache(system: MemorySystem, durability: Any) -> None:
+    def by_word(tree: TreeView, message: BaseMessage) -> int | None:
+        return None if message.text == "Hi" else tree.turn_ends()[-1].id
+
+    prompts: list[list[str]] = []
+
+    def answer(state: MessagesState) -> Any:
+        prompts.append([message.text for message in state["messages"]])
+        return {"messages": [model.invoke(state["messages"])]}
+
+    model = FakeListChatModel(responses=["Hello!", "Fine."])
+    builder = StateGraph(MessagesState)
+    builder.add_node("select", select_thread_node(system, by_word)).add_node("model", answer)
+    builder.add_edge(START, "select").add_edge("select", "model")
+    compiled = builder.compile(checkpointer=ThreadMemSaver(system))
+    for text in ("Hi", "Hi", "How are you?"):
+        state = compiled.invoke({"messages": [("user", text)]}, CONFIG, durability=durability)
+    assert prompts == [["Hi"], ["Hi"], ["Hi", "Hello!", "How are you?"]]
+    assert compiled.get_state(CONFIG).values == state
+    assert [[node.message.text for node in thread] for thread in system.conversation("talk").threads()] == [
+        ["Hi", "Hello!"],
+        ["Hi", "Hello!", "How are you?", "Fine."],
+    ]
 
 
 def test_a_history_that_is_sent_again_is_stored_once(

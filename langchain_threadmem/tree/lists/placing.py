@@ -4,6 +4,8 @@ A list of messages comes from a graph's state, a checkpoint, an agent or a clien
 most of it. The rule places each message `m` after its predecessor `p`. The first clause that applies decides;
 each is a function of this module:
 
+0. *Apart*: an answer that reuses the id of an answer to another question is an aside, or the node with its
+   content.
 1. *Chosen*: a message for which a caller has chosen a parent keeps its live place, else it is a live child of
    that parent.
 2. *Same place*: a place with this id and content under `p` is used, whatever its state (time travel): a place
@@ -57,13 +59,16 @@ class Element:
         message_id: Id of the message.
         content: The full content, for example the stored body; compared by `==`.
         system: Whether the message is a system message.
-        result: Whether the message is a tool result directly after its call.
+        result: Whether the message is a tool result directly after its call, or another answer that belongs
+            directly after its predecessor.
+        apart: Whether the message is not part of the conversation (see `tree.lists.reused_ids`).
     """
 
     message_id: str
     content: Hashable
     system: bool = False
     result: bool = False
+    apart: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,6 +358,14 @@ def plan(
     return ListPlan(walk.steps, walk.shared[0] if walk.shared else None, walk.home)
 
 
+def _apart(walk: _Walk, item: _PlacedElement) -> bool:
+    if not item.element.apart:
+        return False
+    used = best(item.same)
+    walk.steps.append(New(walk.parent, State.ASIDE) if used is None else Use(used.key))
+    return True
+
+
 def _chosen(walk: _Walk, item: _PlacedElement) -> bool:
     if item.element.message_id not in walk.chosen:
         return False
@@ -440,7 +453,10 @@ def _new(walk: _Walk, item: _PlacedElement) -> bool:
 
 
 _CLAUSES_OF_NEW_IDS = (_aside, _new)
-_CLAUSES = (_chosen, _same_place, _follows, _elsewhere, _earlier_version, _new_version, *_CLAUSES_OF_NEW_IDS)
+_CLAUSES = (
+    *(_apart, _chosen, _same_place, _follows, _elsewhere, _earlier_version, _new_version),
+    *_CLAUSES_OF_NEW_IDS,
+)
 """The clauses of the rule, in the order in which they are tried; the last always applies."""
 
 

@@ -44,6 +44,7 @@ from langchain_threadmem.tree.lists.placing import (
     live_of,
     plan,
 )
+from langchain_threadmem.tree.lists.reused_ids import own_answers
 
 
 class Location(NamedTuple):
@@ -270,20 +271,35 @@ def place_list(
         for message in messages
     }
     places, emptied, bodies = _places(conn, rows_read.places, messages, contents, whole=whole)
+
+    def is_before(key: int) -> bool:
+        return any(location.key == key for location in beginning)
+
+    own = own_answers(conn, tree_id, messages, places, after, is_before) if whole and places else {}
+    if own:
+        rows, of_own = (
+            conn.each(places_query(tree_id, [*own.values()]))[0],
+            {m.id: m.body for m in own.values()},
+        )
+        contents, places = contents | of_own, places | _places(conn, rows, [*own.values()], of_own).by_id
+        messages = [one for n, given in enumerate(messages) for one in (own.get(n), given) if one]
+    # Positions in the list with the answers of `own`, each before the answer that reuses its id.
+    inserted = {n + before for before, n in enumerate(own)} if own else ()
     writer = _ListWriter(conn, tree_id, head, places, now, emptied, rows_read.parents, whole=whole)
     home = writer.home_of(after, rows_read.after) if messages else None
     chosen = {} if newest is None else {newest.message_id: writer.key_of(newest.parent)}
     results, exchange = _results(conn, tree_id, messages, places, after, rows_read.after)
+    results = {*results, *inserted} if own else results
     if results or exchange:
         after_results = [*[n + 1 for n in results], *([0] if exchange else [])]
         _lift(conn, tree_id, places, {messages[n].id for n in after_results})
     planned = plan(
-        _elements(messages, results, contents),
+        _elements(messages, results, contents, {n + 1 for n in inserted} if own else ()),
         places,
         writer.key_of(otherwise),
         after=after,
         home=home,
-        is_before=lambda key: any(location.key == key for location in beginning),
+        is_before=is_before,
         chosen=chosen,
         beside=exchange,
         later=later,
@@ -293,17 +309,22 @@ def place_list(
         if isinstance(last, New) or last.key != ending[0].key:
             all_messages = [*messages, *_encoded(conn, ending[1:])]
             return place_list(conn, tree_id, all_messages, now, after=after, beginning=beginning, later=later)
-    locations = [*writer.apply(planned.steps, messages), *ending[1:]]
-    writer.apply_edits(beginning, locations)
+    placed = [*writer.apply(planned.steps, messages), *ending[1:]]
+    writer.apply_edits(beginning, placed)
+    locations = [at for n, at in enumerate(placed) if n not in inserted] if own else placed
     end = writer.end_of(None if ending else planned.home, locations, after)
     written = len(writer.added)
     stays = not written and not whole and newest is None
     head = writer.finish(head.tip if end is None or stays else end)
     outdated = State.REMOVED in writer.states
     former = outdated or State.SUPERSEDED in writer.states
+    # A list with an answer that reuses its id is placed again when it grows.
+    shared = planned.shared
+    if own:
+        shared = min(own) if shared is None else min(shared, *own)
     exact = whole or _is_exact(bodies, messages, locations)
     stored = StoredList(
-        *(locations, planned.shared, former, written, writer.removed, outdated, exact, writer.added),
+        *(locations, shared, former, written, writer.removed, outdated, exact, writer.added),
         new_places=writer.new_places,
         newest=None if newest is None else writer.place_below(newest),
     )
@@ -659,10 +680,13 @@ def _encoded(conn: Conn, locations: Sequence[Location]) -> list[EncodedMessage]:
 
 
 def _elements(
-    messages: Sequence[EncodedMessage], results: Collection[int], contents: Mapping[str, str]
+    messages: Sequence[EncodedMessage],
+    results: Collection[int],
+    contents: Mapping[str, str],
+    apart: Collection[int] = (),
 ) -> list[Element]:
     return [
-        Element(message.id, contents[message.id], message.role == "system", n in results)
+        Element(message.id, contents[message.id], message.role == "system", n in results, n in apart)
         for n, message in enumerate(messages)
     ]
 
