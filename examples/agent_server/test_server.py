@@ -169,6 +169,13 @@ def test_a_removed_thread_is_recalled_no_more(ada: SyncLangGraphClient, verb: st
     assert f"My {word}" not in ask(ada, thread_with(ada), word)["recalled"]
 
 
+def test_a_run_without_a_thread_leaves_no_message(ada: SyncLangGraphClient) -> None:
+    word = "okapi"
+    assert texts(ada.runs.wait(None, "chat", input=said(f"My {word}"))) == [f"My {word}", "Noted."]
+    other = thread_with(ada, "One")  # The server has one worker, which deletes the thread of the run first.
+    assert f"My {word}" not in ask(ada, other, word)["recalled"]
+
+
 def test_a_rolled_back_run_leaves_no_message(ada: SyncLangGraphClient) -> None:
     thread = thread_with(ada, "One")
     word = "giraffe"

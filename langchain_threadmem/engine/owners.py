@@ -152,9 +152,18 @@ class Run(Mapping[str, Any]):
         return len(self._values)
 
 
+_SERVER = "langgraph_api.utils"
+"""A module of LangGraph's Agent Server."""
+
+
+def in_agent_server() -> bool:
+    """Whether this process is an Agent Server, which also works for no user."""
+    return _SERVER in sys.modules
+
+
 def _user_of_request() -> Any:
     """The user of the request that the Agent Server of this process handles; `None` elsewhere."""
-    context = getattr(sys.modules.get("langgraph_api.utils"), "get_auth_ctx", None)
+    context = getattr(sys.modules.get(_SERVER), "get_auth_ctx", None)
     return None if context is None else getattr(context(), "user", None)
 
 

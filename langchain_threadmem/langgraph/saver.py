@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
 
@@ -30,8 +31,8 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from langchain_threadmem.common.inputs import check_one_of
-from langchain_threadmem.engine.flow import Flow, arun, averb, run, verb
-from langchain_threadmem.engine.owners import RUNTIME, OwnerOfRun, Run
+from langchain_threadmem.engine.flow import Flow, Sql, arun, averb, run, verb
+from langchain_threadmem.engine.owners import RUNTIME, OwnerOfRun, Run, in_agent_server
 from langchain_threadmem.errors import InputError, OwnerRequiredError
 from langchain_threadmem.langgraph import checkpoints
 from langchain_threadmem.langgraph._run_config import REPLACED, thread_name
@@ -315,18 +316,35 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
 
     aput_writes = averb(put_writes)
 
-    @verb
-    def delete_thread(self, thread_id: str) -> Flow[None]:
+    def delete_thread(self, thread_id: str) -> None:
         """Delete a thread: its checkpoints and its whole conversation, with words and vectors.
 
         Some of their bytes stay in the files until `MemorySystem.scrub`.
 
+        LangGraph's Agent Server deletes the thread of a run without a thread for no user: the owner is then
+        that of the stored thread.
+
         Args:
             thread_id: The thread.
-        """
-        return checkpoints.maintenance.delete_thread(self._runtime, thread_name(thread_id))
 
-    adelete_thread = averb(delete_thread)
+        Raises:
+            OwnerRequiredError: The server deletes a thread for no user, and several owners have a thread of
+                this name.
+        """
+        for saver, thread in self._with_owners([thread_id]):
+            saver._delete_thread(thread)
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        """Async `delete_thread`."""
+        for saver, thread in await asyncio.to_thread(self._with_owners, [thread_id]):
+            await saver._adelete_thread(thread)
+
+    @verb
+    def _delete_thread(self, thread: str) -> Flow[None]:
+        """Delete a thread of one owner."""
+        return checkpoints.maintenance.delete_thread(self._runtime, thread)
+
+    _adelete_thread = averb(_delete_thread)
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete the checkpoints of runs, and undo the changes of these runs to the conversation.
@@ -381,6 +399,37 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
 
         return owners_found(resources, lambda: resources.database.read(owners))
 
+    def _with_owners(self, thread_ids: Iterable[str]) -> Sequence[tuple[Self, str]]:
+        """The names of threads, each with the saver for its owner.
+
+        If an Agent Server names no user, threads that nobody has are left out.
+
+        Raises:
+            OwnerRequiredError: It names no user, and several owners have a thread of the same name.
+        """
+        threads = [*dict.fromkeys(map(thread_name, thread_ids))]
+        if not (in_agent_server() and self._lacks_owner()):
+            return [(self, thread) for thread in threads]
+        resources, found = self.system.resources, list[tuple[Self, str]]()
+        for thread in threads:
+            query = partial(checkpoints.queries.owners_of_thread, thread=thread)
+            owners = owners_found(resources, partial(resources.database.read, query))
+            # With row-level security these are all owners in use.
+            savers = [self._on_system(self.system.for_owner(owner)) for owner in owners]
+            having = [saver for saver in savers if saver._has(thread)]
+            if len(having) > 1:
+                raise OwnerRequiredError(
+                    f"several owners have a thread {thread!r}, and the call names none of them; use "
+                    "ThreadMemSaver(system.for_owner(name))"
+                )
+            found += [(saver, thread) for saver in having]
+        return found
+
+    def _has(self, thread: str) -> bool:
+        owner = self._runtime.owner
+        query = partial(checkpoints.queries.conversations, owner=owner, conversation=thread)
+        return bool(run(Sql(query), self._runtime))
+
     @verb
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> Flow[None]:
         """Copy a thread with all its checkpoints and its whole conversation.
@@ -398,9 +447,8 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
 
     acopy_thread = averb(copy_thread)
 
-    @verb
-    def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> Flow[None]:
-        """Remove checkpoints of threads.
+    def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """Remove checkpoints of threads, also for no user of an Agent Server, as `delete_thread`.
 
         Args:
             thread_ids: The threads.
@@ -410,15 +458,24 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
 
         Raises:
             InputError: The strategy is unknown.
+            OwnerRequiredError: As for `delete_thread`.
         """
         check_one_of("strategy", strategy, ("keep_latest", "delete"))
-        for thread in dict.fromkeys(map(thread_name, thread_ids)):
-            if strategy == "delete":
-                yield from checkpoints.maintenance.delete_thread(self._archive.runtime, thread)
-            else:
-                yield from checkpoints.maintenance.keep_latest(self._archive, thread)
+        for saver, thread in self._with_owners(thread_ids):
+            saver._delete_thread(thread) if strategy == "delete" else saver._keep_latest(thread)
 
-    aprune = averb(prune)
+    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """Async `prune`."""
+        check_one_of("strategy", strategy, ("keep_latest", "delete"))
+        for saver, thread in await asyncio.to_thread(self._with_owners, thread_ids):
+            await (saver._adelete_thread(thread) if strategy == "delete" else saver._akeep_latest(thread))
+
+    @verb
+    def _keep_latest(self, thread: str) -> Flow[None]:
+        """Remove the earlier checkpoints of a thread of one owner."""
+        return checkpoints.maintenance.keep_latest(self._archive, thread)
+
+    _akeep_latest = averb(_keep_latest)
 
     @verb
     def get_delta_channel_history(

@@ -62,8 +62,8 @@ def model() -> FakeListChatModel:
     return FakeListChatModel(responses=["Noted."])
 
 
-def config_of(user: str | None) -> RunnableConfig:
-    return {"configurable": {"thread_id": THREAD} | ({} if user is None else {"user_id": user})}
+def config_of(user: str | None, thread: str = THREAD) -> RunnableConfig:
+    return {"configurable": {"thread_id": thread} | ({} if user is None else {"user_id": user})}
 
 
 class People:
@@ -308,6 +308,35 @@ def test_a_run_is_rolled_back_outside_of_a_run_for_its_owner_alone(
     assert "Two" not in [hit.node.message.content for hit in hits]
 
 
+@pytest.mark.parametrize("mode", ["sync", "async"])
+@pytest.mark.parametrize("around", [{}, SERVER], ids=["alone", "server"])
+def test_an_agent_server_deletes_a_thread_for_its_owner_alone(
+    people: People, owner: str, around: RunnableConfig, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server does so for no user, after a run without a thread."""
+    monkeypatch.setitem(sys.modules, "langgraph_api.utils", ModuleType("langgraph_api.utils"))
+    saver, threads = people.saver, [f"{owner} {n}" for n in range(4)]
+    configs = [*(config_of(owner, thread) for thread in threads), config_of(f"{owner}-bob", threads[3])]
+    for config in configs:
+        people.chat.invoke({"messages": [("user", SECRET)]}, config)
+    with set_config_context(around):
+        if mode == "sync":
+            saver.delete_thread(threads[0])
+            saver.prune([threads[1], "nobody's"], strategy="delete")
+            saver.prune([threads[2]])
+            with pytest.raises(OwnerRequiredError, match="several owners"):
+                saver.delete_thread(threads[3])
+        else:
+            asyncio.run(saver.adelete_thread(threads[0]))
+            asyncio.run(saver.aprune([threads[1], "nobody's"], strategy="delete"))
+            asyncio.run(saver.aprune([threads[2]]))
+            with pytest.raises(OwnerRequiredError, match="several owners"):
+                asyncio.run(saver.adelete_thread(threads[3]))
+    assert [len(list(saver.list(config))) for config in configs] == [0, 0, 1, 6, 6]
+    names = {info.id for info in people.system.for_owner(owner).list_conversations()}
+    assert names == {*threads[2:]}
+
+
 def test_a_run_rolls_back_the_runs_of_its_own_user(people: People, owner: str) -> None:
     people.chat.invoke({"messages": [("user", "One")]}, config_of(owner) | {"metadata": {"run_id": owner}})
     undo = RunnableLambda(lambda _: people.saver.delete_for_runs([owner]))
@@ -338,7 +367,7 @@ def test_the_user_of_a_request_of_an_agent_server_is_the_owner_of_calls_without_
     user.identity = f"{owner}-bob"
     with pytest.raises(OwnerMismatchError, match="langgraph_auth_user="):
         ThreadMemStore(system).get(("facts",), "vault")
-    server.get_auth_ctx = lambda: None
+    monkeypatch.delitem(sys.modules, "langgraph_api.utils")
     with pytest.raises(OwnerRequiredError):
         ThreadMemSaver(system, owner="langgraph_auth_user").delete_thread(THREAD)
 

@@ -187,6 +187,9 @@ _OWNERS_OF_RUN = Statement(
     .order_by(tree.c.owner),
     "run",
 )
+_OWNERS_OF_THREAD = Statement(
+    select(tree.c.owner).where(tree.c.conversation == bindparam("thread"), tree.c.scope == ""), "thread"
+)
 _REFS = Statement(select(checkpoint.c.refs).where(checkpoint.c.tree == bindparam("tree")), "tree")
 _DELETE = Statement(delete(checkpoint).where(*_OF_NS, checkpoint.c.id == bindparam("id")), "tree", "ns", "id")
 _parent = checkpoint.alias("p")
@@ -367,6 +370,16 @@ def owners_of_run(conn: Conn, run: str) -> list[str]:
     """
     check_sees_all_owners(conn)
     return [owner for (owner,) in conn.all(_OWNERS_OF_RUN, run)]
+
+
+def owners_of_thread(conn: Conn, thread: str) -> list[str]:
+    """The owners of the conversations with a name; the cost is linear in the number of conversations.
+
+    Raises:
+        PersistenceError: Row-level security hides all owners but one.
+    """
+    check_sees_all_owners(conn)
+    return [owner for (owner,) in conn.all(_OWNERS_OF_THREAD, thread)]
 
 
 def addresses(
