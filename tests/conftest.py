@@ -77,8 +77,11 @@ class Fruit(str, Enum):  # noqa: UP042 # str() of a StrEnum is its text, of this
     PEAR = "pear"
 
 
-DERIVED = [Word("pear"), Fruit.PEAR, np.str_("pear"), Level.HIGH, np.float64(1.5)]
-"""Values of subclasses of JSON's own types."""
+DERIVED = [
+    *(Word("pear"), Fruit.PEAR, np.str_("pear"), Level.HIGH, np.float64(1.5)),
+    *(np.float32(1.5), np.int64(3), np.bool_(True)),
+]
+"""Values of subclasses of JSON's own types, and NumPy's numbers, which are no subclasses of them."""
 
 
 def by_first_word(tree: TreeView, message: BaseMessage) -> int | None:

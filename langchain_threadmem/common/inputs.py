@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -110,6 +111,20 @@ def value_in(holder: Any, name: str) -> Any:
         ('ada', 'chat', None)
     """
     return holder.get(name) if isinstance(holder, Mapping) else getattr(holder, name, None)
+
+
+def plain_number(value: Any) -> Any:
+    """A number of NumPy, such as the score of a hit, as Python's number; any other value itself.
+
+    Example:
+        >>> import numpy as np
+        >>> plain_number(np.float32(0.5)), plain_number("0.5")
+        (0.5, '0.5')
+    """
+    numpy = sys.modules.get("numpy")  # A program with a number of NumPy has imported it.
+    if numpy is not None and isinstance(value, numpy.number | numpy.bool_):
+        return value.item()
+    return value
 
 
 def is_number(value: object) -> TypeGuard[float]:

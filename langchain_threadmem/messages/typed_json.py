@@ -7,7 +7,7 @@ standard library's value types. Stored text cannot name a class, call a construc
 value of any other class is refused; the error names the path to the value.
 
 Values of a subclass of `str`, `int` or `float` (LangChain's `message.text`, an `IntEnum`, NumPy's `str_`) are
-written as values of the base class.
+written as values of the base class, and NumPy's numbers, such as the score of a hit, as Python's.
 
 The argument `other` of `tag` is a serializer for values of any other class: each is written as an `Opaque`,
 three strings. `untag` returns the `Opaque`, or the result of its own argument `other`.
@@ -27,6 +27,7 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
+from langchain_threadmem.common.inputs import plain_number
 from langchain_threadmem.errors import InputError
 
 TAG = "#"
@@ -150,7 +151,7 @@ _BASES: dict[type, Callable[[Any], Any]] = {
 
 
 def based(value: Any, containers: bool = False) -> Any:
-    """A value in which values of subclasses of `str`, `int` and `float` are values of the base class.
+    """A value in which NumPy's numbers, and subclasses of `str`, `int` and `float`, are plain values.
 
     Args:
         value: The value.
@@ -176,7 +177,9 @@ def based(value: Any, containers: bool = False) -> Any:
         return converted
     if kind in _CONTAINERS:
         return kind(based(item, containers) for item in value)
-    return next((make(value) for base, make in _BASES.items() if isinstance(value, base)), value)
+    return next(
+        (make(value) for base, make in _BASES.items() if isinstance(value, base)), plain_number(value)
+    )
 
 
 _CONTAINERS = frozenset({dict, list, tuple, set, frozenset})

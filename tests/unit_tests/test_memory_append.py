@@ -152,7 +152,7 @@ def test_text_and_numbers_of_a_subclass_are_kept_as_their_base(
     verb.append(*said)
     back = verb.messages()
     assert [message.model_copy(update={"id": None}) for message in back] == said
-    assert type(back[1].tool_calls[0]["args"]["at"]) in (str, int, float)
+    assert type(back[1].tool_calls[0]["args"]["at"]) in (str, int, float, bool)
 
 
 def test_the_same_message_with_a_derived_value_is_the_same_message(memory: ChatMemory) -> None:

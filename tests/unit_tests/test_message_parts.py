@@ -18,6 +18,7 @@ from conftest import StreamCipher
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.serde import _msgpack
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.graph import START, MessagesState, StateGraph
 from own_classes import DOCUMENT, ODD, OWN, Handle, Note, Point
 from pydantic import BaseModel
 
@@ -71,6 +72,16 @@ def test_a_part_comes_back_with_its_message(memory: ChatMemory, verbs: Wrap, par
 def test_an_array_comes_back(memory: ChatMemory) -> None:
     memory.append("look", *turn(np.arange(6).reshape(2, 3))[1:])
     assert artifact_of(memory).tolist() == [[0, 1, 2], [3, 4, 5]]
+
+
+def test_a_score_of_numpy_comes_back_from_a_checkpoint_as_a_number(system: MemorySystem) -> None:
+    """LangGraph's serializer writes arrays of NumPy, but no numbers of it."""
+    found = ToolMessage("seen", tool_call_id="c", artifact={"score": np.float32(0.5), "rank": np.int64(3)})
+    builder = StateGraph(MessagesState).add_node("look", lambda state: {"messages": [found]})
+    graph = builder.add_edge(START, "look").compile(checkpointer=ThreadMemSaver(system))
+    config: Any = {"configurable": {"thread_id": "talk"}}
+    graph.invoke({"messages": [("user", "look")]}, config)
+    assert graph.get_state(config).values["messages"][-1].artifact == {"score": 0.5, "rank": 3}
 
 
 def test_every_view_of_a_message_shows_its_part(memory: ChatMemory, verbs: Wrap) -> None:

@@ -30,7 +30,7 @@ from operator import ge, gt, le, lt
 from typing import Any
 
 from langchain_threadmem.common.cache import cache_of_texts
-from langchain_threadmem.common.inputs import time_of, value_in
+from langchain_threadmem.common.inputs import plain_number, time_of, value_in
 from langchain_threadmem.errors import InputError
 
 
@@ -268,6 +268,7 @@ def _operand(kind: FieldType, key: object, operand: object) -> Any:
     """Check an operand; a time becomes a datetime with a time zone."""
     if operand is None:
         return None
+    operand = plain_number(operand)
     number = isinstance(operand, int | float) and operand == operand
     match kind:
         case FieldType.TEXT if isinstance(operand, str):
@@ -345,6 +346,7 @@ def ordered(value: Any, operand: Any, compare: Callable[[Any, Any], bool]) -> bo
 
 def number_of(value: object) -> float | None:
     """The number that a value is or represents."""
+    value = plain_number(value)
     if isinstance(value, int | float):
         return value
     try:

@@ -15,6 +15,7 @@ from typing import Any
 from uuid import UUID
 
 from langchain_threadmem.common.filters.conditions import ORDER, equal, number_of, ordered
+from langchain_threadmem.common.inputs import plain_number
 from langchain_threadmem.errors import InputError
 
 Filter = Mapping[str, Any]
@@ -74,7 +75,7 @@ def _check_value(value: object, check: Callable[[object], None] = _check_operand
             check(item)
     elif isinstance(value, set | frozenset):
         return
-    elif not isinstance(value, _LEAVES):
+    elif not isinstance(plain_number(value), _LEAVES):
         raise InputError(
             f"a store item cannot contain {value!r}; compare with text, numbers, lists or dictionaries"
         )
