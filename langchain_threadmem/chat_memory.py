@@ -237,7 +237,8 @@ class ChatMemory:
         """A memory that selects threads by a language model.
 
         Args:
-            model: A chat model, or the name of a model for `ChatOpenAI`; first called when there is a choice.
+            model: A chat model, or the name of one for `ChatOpenAI`, or with its provider, such as
+                `anthropic:claude-sonnet-4-5`; first called when there is a choice.
             **options: As for `ChatMemory`; by default `node_selector` and `summarizer` use `model`.
 
         Raises:

@@ -123,8 +123,8 @@ class MemorySystem:
         language: Stems, stop words and times for recall; `None` for English, `PLAIN` of `index.language` for
             unchanged words in any script. A language with another name has another index, which the next
             recall builds.
-        model: A chat model, or the name of a model for `ChatOpenAI`, that writes summaries of sessions. By
-            default summaries consist of sentences of the messages.
+        model: A chat model, or the name of one as for `ChatMemory.threaded`, that writes summaries of
+            sessions. By default summaries consist of sentences of the messages.
         summarizer: A summarizer in place of `model`: an `LLMSummarizer`, an `ExtractiveSummarizer`, or an
             object with `summarize(message)`.
         token_counter: Counts the tokens of a text for `max_token_count`; by default the number of characters

@@ -52,22 +52,43 @@ def check_model(model: Model) -> Model:
     check_no_class("model", model)
     if not (isinstance(model, str) or hasattr(model, "invoke")):
         raise InputError(
-            f"{model!r} is not a chat model; pass a BaseChatModel or the name of an OpenAI model"
+            f"{model!r} is not a chat model; pass a BaseChatModel or a name such as 'openai:gpt-4o-mini'"
         )
     return model
 
 
 def chat_model(model: Model) -> BaseChatModel:
-    """A chat model; `ChatOpenAI` for a name.
+    """A chat model; for a name `ChatOpenAI`, or the class of the provider in `anthropic:claude-sonnet-4-5`.
 
     Raises:
-        InputError: The argument is neither a name nor a chat model.
+        InputError: The argument is neither a name nor a chat model, or the provider's package is missing.
     """
     model = check_model(model)
-    if isinstance(model, str):
-        from langchain_openai import ChatOpenAI
+    if not isinstance(model, str):
+        return model
+    provider, colon, name = model.partition(":")
+    named = _of_provider(provider, name) if colon else None
+    if named is not None:
+        return named
+    from langchain_openai import ChatOpenAI
 
-        return ChatOpenAI(model=model)
+    return ChatOpenAI(model=model.removeprefix("openai:"))
+
+
+def _of_provider(provider: str, name: str) -> BaseChatModel | None:
+    """The model of a provider; `None` for no provider: names of OpenAI and Ollama have colons too."""
+    try:
+        from langchain.chat_models import init_chat_model
+    except ImportError:
+        return None
+    try:
+        model: BaseChatModel = init_chat_model(name, model_provider=provider)
+    except ImportError as error:
+        raise InputError(f"the model '{provider}:{name}' cannot be used: {error}") from error
+    except ValidationError:
+        raise  # Of the provider, for example since a key is missing.
+    except ValueError:
+        return None
     return model
 
 

@@ -129,7 +129,7 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
     Args:
         system: The system of the conversations.
         selector: Selects the thread of a human message; by default `SemanticNodeSelector`.
-        model: The chat model for `ask`, or the name of a model for `ChatOpenAI`; usually the agent's model.
+        model: The chat model for `ask`, or its name as for `ChatMemory.threaded`; usually the agent's model.
             Without it no model is asked, since the middleware selects before it knows the agent's model.
         ask: The maximum share of messages, 0 to 1, for which `model` is asked which thread they continue, as
             for `create_threaded_chat`: by default 0.1.

@@ -280,7 +280,7 @@ def create_threaded_chat(
     (`stream_mode="messages"`). The state is a `ThreadedState`.
 
     Args:
-        model: A chat model, or the name of a model for `ChatOpenAI`.
+        model: A chat model, or the name of one as for `ChatMemory.threaded`.
         system: The system of the conversations.
         selector: Selects the thread; by default `SemanticNodeSelector`.
         ask: The maximum share of messages, 0 to 1, for which the model is also asked which thread they

@@ -90,7 +90,7 @@ class LLMSummarizer:
     its first words, or a line "Title: ...", as the title.
 
     Args:
-        model: A chat model, or a model name for `ChatOpenAI`.
+        model: A chat model, or the name of one as for `ChatMemory.threaded`.
 
     Raises:
         InputError: The model is not a chat model.
