@@ -156,11 +156,9 @@ def _probabilities(
     tracks: Tracks = []
     for place, (turn, before) in enumerate(zip(turn_ends, previous.tolist(), strict=True)):
         tracks.append(track := [])
-        if turn.chances:
-            likeliest, chance = turn.chances[0]  # Most turns continue it.
-            is_likeliest = likeliest == turn.previous
-            placed[place] = chance if is_likeliest else dict(turn.chances).get(turn.previous, 1.0)
         for parent, chance in turn.chances or (((turn.previous, 1.0),) if before >= 0 else ()):
+            if parent == turn.previous:
+                placed[place] = chance
             if (at := places.get(parent)) is not None:
                 track.append((at, chance))
                 children[at] += chance
