@@ -35,13 +35,13 @@ PACKAGE = str(Path(langchain_threadmem.__file__).parent)
 TURNS, WARM = 40, 6
 """The turns of the conversation, and the calls before the counted call."""
 BUDGETS = {
-    "append, linear": (25, 87),
-    "append, semantic": (52, 705),
-    "select_thread_node": (83, 1960),
-    "put": (33, 346),
-    "recall": (41, 803),
-    "query": (47, 1362),
-    "erase": (37, 404),
+    "append, linear": (25, 80),
+    "append, semantic": (51, 616),
+    "select_thread_node": (77, 1265),
+    "put": (29, 200),
+    "recall": (41, 730),
+    "query": (47, 1285),
+    "erase": (37, 358),
 }
 """The highest allowed numbers of files and of calls of each method."""
 

@@ -106,9 +106,11 @@ class LruCache(Generic[K, V]):
 
     def setdefault(self, key: K, make: Callable[[], V]) -> V:
         """The cached value; if there is none, the result of `make`, which is cached."""
-        value = self.get(key)
-        if value is None:
-            self.put(key, value := make())
+        with self._lock:
+            if (value := self._values.get(key)) is not None:
+                self._values.move_to_end(key)
+                return value
+        self.put(key, value := make())
         return value
 
     def drop(self, key: K) -> None:

@@ -281,12 +281,6 @@ class HasRuntime(Protocol):
 HasRuntimeT = TypeVar("HasRuntimeT", bound=HasRuntime)
 
 
-def _of_call(target: HasRuntimeT, args: tuple[Any, ...], kwargs: dict[str, Any]) -> HasRuntimeT:
-    """The object on which a verb runs: `target`, or the result of its `_for_call`."""
-    choose: Callable[..., HasRuntimeT] | None = getattr(target, "_for_call", None)
-    return target if choose is None else choose(*args, **kwargs)
-
-
 def verb(flow: Callable[Concatenate[HasRuntimeT, P], Steps[T]]) -> Callable[Concatenate[HasRuntimeT, P], T]:
     """A method that runs a flow method, with the parameters and the docstring of the flow method.
 
@@ -297,7 +291,8 @@ def verb(flow: Callable[Concatenate[HasRuntimeT, P], Steps[T]]) -> Callable[Conc
 
     @wraps(flow)
     def method(self: HasRuntimeT, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        target = _of_call(self, args, kwargs)
+        choose: Callable[..., HasRuntimeT] | None = getattr(self, "_for_call", None)
+        target = self if choose is None else choose(*args, **kwargs)
         return run(flow(target, *args, **kwargs), target._runtime)
 
     return method
@@ -311,7 +306,8 @@ def averb(
 
     @wraps(flow)
     async def amethod(self: HasRuntimeT, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        target = _of_call(self, args, kwargs)
+        choose: Callable[..., HasRuntimeT] | None = getattr(self, "_for_call", None)
+        target = self if choose is None else choose(*args, **kwargs)
         return await arun(flow(target, *args, **kwargs), target._runtime)
 
     amethod.__name__ = f"a{method.__name__}"

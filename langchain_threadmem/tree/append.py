@@ -121,8 +121,15 @@ class NodeWriter:
         """
         if seq is None:
             seq = self.newest + 1
-        # Numbers rise along a segment.
-        if parent_key is None or parent is None or separate or seq < parent or self.is_taken(parent_key):
+        # Numbers rise along a segment. The last position has no next key.
+        is_free = parent_key is not None and self.taken.get(parent_key) is False
+        if (
+            parent_key is None
+            or parent is None
+            or separate
+            or seq < parent
+            or (parent_key & LAST_POSITION == LAST_POSITION if is_free else self.is_taken(parent_key))
+        ):
             key = new_segment(self.conn, self.tree, parent_key) << POSITION_BITS
         else:
             key = parent_key + 1

@@ -67,16 +67,13 @@ def put(conn: Conn, placed: Iterable[tuple[int, str, Placement]]) -> None:
 
     Reasons and titles quote messages, so they are encrypted like messages.
     """
-    seal = conn.seal
-
-    def sealed(message: str, text: str) -> str:
-        return text if seal is None or not text else seal.text(message, text)
-
-    rows = [
-        (key, sealed(message, new.reason), json.dumps(new.chances), sealed(message, new.title) or None)
-        for key, message, new in placed
-    ]
     encryption_keys.claim(conn)
+    rows = []
+    for key, message, new in placed:
+        reason, title = new.reason, new.title
+        if conn.seal is not None:
+            reason, title = (text and conn.seal.text(message, text) for text in (reason, title))
+        rows.append((key, reason, json.dumps(new.chances), title or None))
     conn.later(_PUT, rows)
 
 

@@ -506,7 +506,7 @@ def used_after(used: float, created: float) -> float:
         >>> used_after(0.0, 34.5), used_after(34.5, 34.7), used_after(35.0, 34.9)
         (34.5, 35.0, 35.0)
     """
-    if _is_bound(used) and used - STEP < created <= used:
+    if used % STEP == 0 and used - STEP < created <= used:
         return used
     return _bound(created) if abs(created - used) < STEP else created
 

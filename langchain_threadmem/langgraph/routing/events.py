@@ -168,7 +168,7 @@ def selection_event(
         suggest_at: The minimum probability of a suggestion; `None` for no suggestion.
     """
     message, selected = placed.message, placed.selected
-    active, end = (_end_above(selected, node) for node in (placed.active, placed.place.parent))
+    active, end = _end_above(selected, placed.active), _end_above(selected, placed.place.parent)
     chances = dict(selected.chances)
     is_root = path[0].id == message.id
     return SelectionEvent(
