@@ -13,7 +13,7 @@ from langchain_threadmem.storage.encryption import Plain, Seal
 from langchain_threadmem.storage.group_commit import run_all
 from langchain_threadmem.storage.row_security import set_owner
 from langchain_threadmem.storage.statements import Conn
-from langchain_threadmem.storage.transaction import Database, Transaction
+from langchain_threadmem.storage.transaction import Database, LastWrite, Transaction
 
 
 class OwnedDatabase:
@@ -95,6 +95,11 @@ class _Owned(Generic[T]):
     def __init__(self, database: OwnedDatabase, transaction: Transaction[T]) -> None:
         self._database = database
         self._transaction = transaction
+
+    @property
+    def writes_last(self) -> bool:
+        """Whether the transaction writes by its last statement alone; encryption may store a proof before."""
+        return self._database.seal is None and isinstance(self._transaction, LastWrite)
 
     def __call__(self, conn: Conn) -> T:
         database = self._database

@@ -34,6 +34,7 @@ from langchain_threadmem.storage import schema
 from langchain_threadmem.storage.group_commit import Threaded
 from langchain_threadmem.storage.migrations import LOCK, check, is_newest, migrate
 from langchain_threadmem.storage.statements import (
+    MOST_TOGETHER,
     BoundStatement,
     Conn,
     Cursor,
@@ -63,6 +64,7 @@ PREPARE_AFTER = 5
 """A connection prepares a statement at its next execution after so many."""
 _STATE = (
     "SELECT pg_backend_pid(), set_config('jit', 'off', pg_backend_pid() <> {process}), "
+    "set_config('default_transaction_isolation', 'read committed', pg_backend_pid() <> {process}), "
     f"(SELECT max(number) FROM {schema.migration.name}), relkind = 'v' OR row_security_active(oid), "
     "EXISTS (SELECT FROM pg_attribute WHERE attname = 'tree' AND attrelid = "
     f"to_regclass('{schema.document.name}')) FROM pg_class WHERE oid = '{schema.tree.name}'::regclass"
@@ -71,11 +73,10 @@ _STATE = (
 
 `process` is the process that the connection names. PostgreSQL compiles a statement of which it expects many
 rows, in 0.1 s, and it expects too many of a list of ranges of keys: the messages of a conversation among
-600,000 took 0.2 s instead of 8 ms. A connection of a pooler is shared with other programs, which keep their
-setting.
+600,000 took 0.2 s instead of 8 ms. A write of one statement, which is sent without `BEGIN`, reads what others
+have committed meanwhile. A connection of a pooler is shared with other programs, which keep their
+settings.
 """
-MOST_TOGETHER = 100
-"""The maximum number of rows of a statement that is sent together with others."""
 _NEXT_STEPS = {
     "22P05": "create the database with the encoding UTF8, which has all characters",
     "25006": "the server follows another one, or default_transaction_read_only is on; write to the primary, "
@@ -192,7 +193,7 @@ class PostgresDatabase(Threaded, forking.Forkable):
         with self._typed_errors(), self._connection() as connection:
             try:
                 state_of = _STATE.format(process=connection.info.backend_pid)
-                process, _, *state = connection.execute(state_of).fetchall()[0]
+                process, _, _, *state = connection.execute(state_of).fetchall()[0]
             except psycopg.errors.UndefinedTable:
                 return None
             self._is_direct = process == connection.info.backend_pid
@@ -253,6 +254,10 @@ class PostgresDatabase(Threaded, forking.Forkable):
         import psycopg
 
         with self._typed_errors(), self._connection() as connection:
+            # Row-level security names the owner in a transaction, and a pooler is no session.
+            is_session = self._is_direct and not (self.row_security or self._read_only)
+            if is_session and getattr(transaction, "writes_last", False):
+                return transaction(PipelinedConn(connection, self._form))
             try:
                 with connection.pipeline():
                     conn = PipelinedConn(connection, self._form)
@@ -349,7 +354,7 @@ class PostgresDatabase(Threaded, forking.Forkable):
         }
         connection = psycopg.connect(*arguments, **options)
         if self._is_direct:
-            connection.execute("SET jit = off")
+            connection.execute("SET jit = off; SET default_transaction_isolation = 'read committed'")
         return cast("DBAPIConnection", connection)
 
     @property

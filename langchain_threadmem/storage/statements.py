@@ -43,6 +43,8 @@ _DIALECTS = {
     "partitioned": PartitionedDialect(paramstyle="format"),  # type: ignore[no-untyped-call]
 }
 
+MOST_TOGETHER = 100
+"""The maximum number of rows of a statement that is sent together with others."""
 ZERO: ColumnElement[int] = literal_column("0")
 ONE: ColumnElement[int] = literal_column("1")
 """Numbers in the text of a statement; SQLAlchemy would send them as parameters."""

@@ -20,7 +20,7 @@ from collections.abc import Callable, Coroutine
 from contextvars import ContextVar
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Generic, Protocol
 
 from langchain_threadmem.common.type_variables import P, T
 from langchain_threadmem.errors import DriverError
@@ -30,6 +30,24 @@ if TYPE_CHECKING:
 
 Transaction = Callable[["Conn"], T]
 """A function of an open transaction."""
+
+
+class LastWrite(Generic[T]):
+    """A function of a transaction that writes by its last statement alone, so it needs no lock before.
+
+    PostgreSQL runs its statements without `BEGIN` and `COMMIT`: in a transaction each of them would read the
+    newest committed data, too.
+    """
+
+    __slots__ = ("_run",)
+
+    def __init__(self, run: Transaction[T]) -> None:
+        self._run = run
+
+    def __call__(self, conn: Conn) -> T:
+        return self._run(conn)
+
+
 inside_transaction: ContextVar[bool] = ContextVar("threadmem_inside_transaction", default=False)
 
 

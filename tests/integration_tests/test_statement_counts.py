@@ -92,6 +92,15 @@ def test_a_database_is_opened_with_one_statement(postgres_url: str, system: Memo
     assert wire.sent() <= Sent(5, 2, 6)
 
 
+def test_the_writes_of_a_task_are_sent_in_one_statement(system: MemorySystem, wire: Wire) -> None:
+    saver = ThreadMemSaver(system)
+    config: Any = {"configurable": {"thread_id": "graph", "checkpoint_ns": "", "checkpoint_id": str(uuid4())}}
+    saver.put_writes(config, [("a", 1)], "first")
+    wire.sent()
+    saver.put_writes(config, [("a", 2), ("b", 3)], "second")
+    assert wire.sent()[:2] == (1, 0)
+
+
 BUDGETS = {
     "sync": Sent(14, 8, 14),
     "async": Sent(14, 8, 14),

@@ -62,7 +62,8 @@ from langchain_threadmem.messages.parts import (
     warn_of_missing_ids,
 )
 from langchain_threadmem.messages.quoting import without_blocks
-from langchain_threadmem.storage.statements import BoundStatement, Conn, beside
+from langchain_threadmem.storage.statements import MOST_TOGETHER, BoundStatement, Conn, beside
+from langchain_threadmem.storage.transaction import LastWrite
 from langchain_threadmem.summaries import queries as summary_queries
 from langchain_threadmem.tree import superseding, trees
 from langchain_threadmem.tree.lists import stored_lists
@@ -471,20 +472,20 @@ def put_writes(
             rows.append(row)
         return rows, waiting
 
-    def write(conn: Conn) -> tuple[Mapping[str, int], list[UnboundValue], bool]:
-        """The trees, the values with messages that have no place, and whether the tree has changed."""
+    def write_to(conn: Conn, tree: int) -> tuple[list[UnboundValue] | None, bool]:
+        """The values with messages that have no place, if the tree is current, and if its version counts."""
+        finder = _Finder(conn, owner, conversation, known, tree)
+        rows, waiting = rows_of(conn, tree, finder)
+        condition = trees.unchanged_query(conn, owner, conversation, tree, finder.version)
+        is_written = checkpoint_queries.put_writes_if(conn, condition, rows)
+        return waiting if is_written else None, finder.version is not None
+
+    def write(conn: Conn) -> tuple[Mapping[str, int], list[UnboundValue]]:
+        """The trees, and the values with messages that have no place."""
 
         def queries(tree_ids: Mapping[str, int]) -> list[BoundStatement]:
             return finder.queries(stored_values, ns, tree_ids)
 
-        tree, has_changed = cached_trees.get(""), False
-        finder = _Finder(conn, owner, conversation, known, tree)
-        if tree is not None and not finder.queries(stored_values, ns, cached_trees):
-            rows, waiting = rows_of(conn, tree, finder)
-            condition = trees.unchanged_query(conn, owner, conversation, tree, finder.version)
-            if checkpoint_queries.put_writes_if(conn, condition, rows):
-                return cached_trees, waiting, False
-            has_changed = finder.version is not None
         finder = _Finder(conn, owner, conversation)
         tree_ids, answers = trees.find_or_create_all(
             conn, owner, conversation, [""], now, cached_trees, queries
@@ -492,9 +493,17 @@ def put_writes(
         finder.use_rows(tree_ids, answers)
         rows, waiting = rows_of(conn, tree_ids[""], finder)
         checkpoint_queries.put_writes(conn, rows)
-        return tree_ids, waiting, has_changed
+        return tree_ids, waiting
 
-    tree_ids, waiting, has_changed = yield from Sql(write, write=True)
+    tree, unbound, has_changed = cached_trees.get(""), None, False
+    if tree is not None and not _requests(stored_values, ns, cached_trees):
+        step = partial(write_to, tree=tree)
+        is_one = len(prepared) <= MOST_TOGETHER
+        unbound, has_changed = yield from Sql(LastWrite(step) if is_one else step, write=True)
+    if unbound is not None:
+        tree_ids, waiting, has_changed = cached_trees, unbound, False
+    else:
+        tree_ids, waiting = yield from Sql(write, write=True)
     for channel, value in () if ns else writes:
         if channel in CONVERSATION_CHANNELS and (ids := removed_by(value)):
             archive.unbound.add_deleted(conversation, checkpoint_id, ids)
@@ -538,6 +547,18 @@ def _rewrite_unbound(
 
     archive.unbound.replace_unbound(conversation, due, ())
     archive.unbound.replace_unbound(conversation, (), (yield from Sql(write, write=True)))
+
+
+def _requests(
+    stored_values: Sequence[tuple[str, StoredValue]], ns: str, tree_ids: Mapping[str, int]
+) -> list[tuple[str, list[EncodedMessage]]]:
+    """The scopes and messages of values that are searched for; each value is paired with its channel."""
+    return [
+        (scope, list(messages.values()))
+        for channel, stored_value in stored_values
+        for _, scope, messages in unbound_messages(stored_value, ns, channel)
+        if scope in tree_ids and len(messages) > 1
+    ]
 
 
 class _Finder:
@@ -587,14 +608,7 @@ class _Finder:
         self, stored_values: Sequence[tuple[str, StoredValue]], ns: str, tree_ids: Mapping[str, int]
     ) -> list[BoundStatement]:
         """The queries for the messages of values; each value is paired with its channel."""
-        if not stored_values:
-            return []
-        self._requested = [
-            (scope, list(messages.values()))
-            for channel, stored_value in stored_values
-            for _, scope, messages in unbound_messages(stored_value, ns, channel)
-            if scope in tree_ids and len(messages) > 1
-        ]
+        self._requested = _requests(stored_values, ns, tree_ids)
         return [stored_lists.places_query(tree_ids[scope], messages) for scope, messages in self._requested]
 
     def use_rows(
