@@ -37,7 +37,7 @@ TURNS, WARM = 40, 6
 BUDGETS = {
     "append, linear": (25, 80),
     "append, semantic": (51, 616),
-    "select_thread_node": (77, 1265),
+    "select_thread_node": (77, 1325),
     "put": (29, 200),
     "recall": (41, 730),
     "query": (47, 1285),

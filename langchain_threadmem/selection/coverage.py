@@ -15,6 +15,7 @@ tree keeps its version and nothing that they quote was forgotten.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
@@ -332,7 +333,8 @@ class _Blocks:
         is_small = candidates is not None and candidates.number <= self._found.small
         rows = [] if candidates is None else list(self._turns(str(question.id), candidates, is_small))
         other = self._conversation.runtime.parts.read
-        turns = (QuotedTurn(nodes_of(turn, other), chance) for turn, chance in rows)
+        read = iter(nodes_of([row for turn, _ in rows for row in turn], other))
+        turns = [QuotedTurn([*islice(read, len(turn))], chance) for turn, chance in rows]
         left = max(LEAST_RECALLED, int(SHARE_RECALLED * length / _LETTERS)) - self._recalled
         new = [hit for hit in hits if place_of(hit) not in self._places]
         name = self._conversation.name

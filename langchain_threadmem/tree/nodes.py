@@ -378,7 +378,7 @@ def threads(conn: Conn, keys: Collection[int], most: int) -> dict[int, list[Node
         ranges = newest(near[key], most) if key in near else [(key - most + 1, key)]
         paths[key] = [node_key for first, last in ranges for node_key in range(first, last + 1)]
     row_of = {row.key: row for row in by_keys(conn, {key for path in paths.values() for key in path})}
-    threads = {key: [row_of[above] for above in path if above in row_of] for key, path in paths.items()}
+    threads = {key: [*filter(None, map(row_of.get, path))] for key, path in paths.items()}
     for key, rows in threads.items():
         if any(map(ne, map(_PARENT_OF, rows[1:]), map(_SEQ_OF, rows))):
             threads[key] = thread(conn, key, most)  # a graft is on the path

@@ -170,19 +170,13 @@ def unseen_at(conn: Conn, tree: int, number: int) -> Sequence[Range]:
 
 
 def _last_turn(conn: Conn, rows: Sequence[NodeRow], key: int) -> list[NodeRow]:
-    first = _last_human(rows)
-    if first is None:
+    """The messages since the last human message of the newest messages of a thread, else of the thread."""
+    roles = [row.role for row in rows]
+    if "human" not in roles:
         rows = nodes.thread(conn, key)
-        first = _last_human(rows) or 0
+        roles = [row.role for row in rows]
+    first = len(roles) - 1 - roles[::-1].index("human") if "human" in roles else 0
     return [row for row in rows[first:] if row.role != "system"]
-
-
-def _last_human(rows: Sequence[NodeRow]) -> int | None:
-    """The position of the last human message."""
-    for n in range(len(rows) - 1, -1, -1):
-        if rows[n].role == "human":
-            return n
-    return None
 
 
 def forgotten(conn: Conn, keys: Collection[int]) -> set[int]:
