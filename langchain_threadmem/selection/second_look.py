@@ -35,8 +35,6 @@ turns the choices do not improve, and a second look is 10 % slower."""
 READ_AGAIN = 16
 """The number of turns right before a turn whose change, for example by a move, needs a new second look. A
 choice knows them for each of the latest turns, whatever older turns it compares."""
-NEAR_NODES = 16
-"""The number of nodes right before a turn among which a predecessor is known to every choice."""
 UNLIKELY = 1e-3
 """The probability of a new root that was not among the likely candidates."""
 NEAR, CLEAR = 0.2, 0.25
@@ -172,16 +170,16 @@ def reconsidered(
     revised = list(turn_ends[:first])
     known_ids = {None, *[end.id for end in revised]}
     start = max(first - READ_AGAIN, 0)
-    # For each turn its id, a hash of what second looks read of it, and its predecessor if that is one of the
-    # last nodes before it: an older predecessor may be unknown to the choice for one message and not another.
+    # For each turn its id, a hash of what second looks read of it, and its predecessor.
     read = [
-        (
-            end.id,
-            hash((end.human, end.answer, end.calls, tuple(end.chances))),
-            end.previous if (end.previous or 0) > end.id - NEAR_NODES else None,
-        )
+        (end.id, hash((end.human, end.answer, end.calls, tuple(end.chances))), end.previous or 0)
         for end in turn_ends[start:]
     ]
+
+    def key_of(place: int) -> tuple[object, ...]:
+        near = read[max(place - start - READ_AGAIN, 0) : place - start + 1]
+        oldest = near[0][0]  # A predecessor before it may be unknown to the choice for another message.
+        return way, agent, *[(id_, text, before if before >= oldest else 0) for id_, text, before in near]
 
     def second_look(place: int, turn: TurnEnd) -> Chances:
         late = slice(max(place - LATE, 0), place)
@@ -190,10 +188,7 @@ def reconsidered(
         look = look_again(detached(revised[late]), *vectors, turn, vector, reader, compatibility(way))
         return look.revised(networks(way, again=True, agent=agent)) if look else tuple(turn.chances)
 
-    keys = {
-        first + n: (way, agent, *read[max(first + n - start - READ_AGAIN, 0) : first + n - start + 1])
-        for n in _doubtful(turn_ends[first:])
-    }
+    keys = {first + n: key_of(first + n) for n in _doubtful(turn_ends[first:])}
     known = dict(zip(keys, reader.second_looks.get_each(list(keys.values())), strict=True))
     for place, turn in enumerate(turn_ends[first:], first):
         if (key := keys.get(place)) is not None:

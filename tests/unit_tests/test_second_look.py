@@ -1,6 +1,7 @@
 """Second looks: an answer can lower the probability of the place of its turn."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,10 +10,19 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from langchain_threadmem.errors import InputError
+from langchain_threadmem.selection import second_look
 from langchain_threadmem.selection.choice import CHANCES_KEPT, choose
 from langchain_threadmem.selection.features.table import FEATURES
 from langchain_threadmem.selection.model import reader
-from langchain_threadmem.selection.second_look import LATE, SURE, SecondLook, look_again, reconsidered
+from langchain_threadmem.selection.second_look import (
+    LATE,
+    READ_AGAIN,
+    SURE,
+    SecondLook,
+    look_again,
+    reconsidered,
+)
+from langchain_threadmem.selection.shortlist import detached
 from langchain_threadmem.selection.turn_ends import TurnEnd
 from langchain_threadmem.tree.node import Chances
 
@@ -119,6 +129,36 @@ def test_after_a_correction_a_turn_is_looked_at_once_more() -> None:
     before = believed(CSV, WINE, turn)[-1].chances
     assert believed(CSV, moved, turn)[-1].chances != before
     assert believed(CSV, WINE, turn)[-1].chances == before
+
+
+def test_a_turn_is_looked_at_once_whatever_older_turns_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[int] = []
+
+    def counted(*given: Any) -> SecondLook | None:
+        looked.append(given[3].id)
+        return look_again(*given)
+
+    monkeypatch.setattr(second_look, "look_again", counted)
+    newest, threads = LATE + READ_AGAIN, 10
+    told = [
+        TurnEnd(
+            n,
+            before,
+            f"What about {n % threads}?",
+            f"All about it: {n}.",
+            chances=((before, 0.6), (n - 1, 0.4)),
+        )
+        for n in range(1, newest + 20)
+        for before in (n - threads if n > threads else None,)
+    ]
+    read = reader()
+    for count in range(newest + 1, len(told)):
+        # The predecessors of the oldest turns are known to every other choice only.
+        late = told[count - newest : count]
+        first = told[count - newest - threads : count - newest] if count % 2 else []
+        ends = detached([*first, *late])
+        reconsidered(ends, none(len(ends)), none(len(ends)), "words", read)
+    assert len(looked) == len(set(looked)) > LATE
 
 
 def test_a_turn_of_long_ago_is_not_looked_at_again() -> None:
