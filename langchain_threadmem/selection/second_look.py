@@ -35,6 +35,8 @@ turns the choices do not improve, and a second look is 10 % slower."""
 READ_AGAIN = 16
 """The number of turns right before a turn whose change, for example by a move, needs a new second look. A
 choice knows them for each of the latest turns, whatever older turns it compares."""
+NEAR_TURNS = READ_AGAIN // 2
+"""The number of turns right before a turn, and before each of these, among which a predecessor is read."""
 UNLIKELY = 1e-3
 """The probability of a new root that was not among the likely candidates."""
 NEAR, CLEAR = 0.2, 0.25
@@ -170,16 +172,13 @@ def reconsidered(
     revised = list(turn_ends[:first])
     known_ids = {None, *[end.id for end in revised]}
     start = max(first - READ_AGAIN, 0)
-    # For each turn its id, a hash of what second looks read of it, and its predecessor.
-    read = [
-        (end.id, hash((end.human, end.answer, end.calls, tuple(end.chances))), end.previous or 0)
-        for end in turn_ends[start:]
+    late_ends = turn_ends[start:]
+    read = [(end.id, hash((end.human, end.answer, end.calls, tuple(end.chances)))) for end in late_ends]
+    # An older predecessor may be unknown to the choice for another message.
+    before = [
+        end.previous if (end.previous or 0) >= late_ends[max(n - NEAR_TURNS, 0)].id else None
+        for n, end in enumerate(late_ends)
     ]
-
-    def key_of(place: int) -> tuple[object, ...]:
-        near = read[max(place - start - READ_AGAIN, 0) : place - start + 1]
-        oldest = near[0][0]  # A predecessor before it may be unknown to the choice for another message.
-        return way, agent, *[(id_, text, before if before >= oldest else 0) for id_, text, before in near]
 
     def second_look(place: int, turn: TurnEnd) -> Chances:
         late = slice(max(place - LATE, 0), place)
@@ -188,7 +187,16 @@ def reconsidered(
         look = look_again(detached(revised[late]), *vectors, turn, vector, reader, compatibility(way))
         return look.revised(networks(way, again=True, agent=agent)) if look else tuple(turn.chances)
 
-    keys = {first + n: key_of(first + n) for n in _doubtful(turn_ends[first:])}
+    keys = {
+        first + n: (
+            way,
+            agent,
+            *read[max(at - READ_AGAIN, 0) : at + 1],
+            *before[max(at - NEAR_TURNS, 0) : at + 1],
+        )
+        for n in _doubtful(turn_ends[first:])
+        for at in (first + n - start,)
+    }
     known = dict(zip(keys, reader.second_looks.get_each(list(keys.values())), strict=True))
     for place, turn in enumerate(turn_ends[first:], first):
         if (key := keys.get(place)) is not None:
