@@ -405,7 +405,7 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
         If an Agent Server names no user, threads that nobody has are left out.
 
         Raises:
-            OwnerRequiredError: It names no user, and several owners have a thread of the same name.
+            OwnerRequiredError: The server names no user, and several owners have a thread of the same name.
         """
         threads = [*dict.fromkeys(map(thread_name, thread_ids))]
         if not (in_agent_server() and self._lacks_owner()):

@@ -171,8 +171,8 @@ def reconsidered(
     first = max(len(turn_ends) - LATE, 0)
     revised = list(turn_ends[:first])
     known_ids = {None, *[end.id for end in revised]}
-    start = max(first - READ_AGAIN, 0)
-    late_ends = turn_ends[start:]
+    skipped = min(first, READ_AGAIN)
+    late_ends = turn_ends[first - skipped :]
     read = [(end.id, hash((end.human, end.answer, end.calls, tuple(end.chances)))) for end in late_ends]
     # An older predecessor may be unknown to the choice for another message.
     before = [
@@ -191,11 +191,10 @@ def reconsidered(
         first + n: (
             way,
             agent,
-            *read[max(at - READ_AGAIN, 0) : at + 1],
-            *before[max(at - NEAR_TURNS, 0) : at + 1],
+            *read[max(skipped + n - READ_AGAIN, 0) : skipped + n + 1],
+            *before[max(skipped + n - NEAR_TURNS, 0) : skipped + n + 1],
         )
         for n in _doubtful(turn_ends[first:])
-        for at in (first + n - start,)
     }
     known = dict(zip(keys, reader.second_looks.get_each(list(keys.values())), strict=True))
     for place, turn in enumerate(turn_ends[first:], first):

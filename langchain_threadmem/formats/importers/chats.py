@@ -108,7 +108,7 @@ class Chat:
 
 
 def content_of(message: BaseMessage) -> tuple[Any, ...]:
-    """What a message says: its role, text, thought and calls, without values that programs renew.
+    """The content of a message: role, text, thought and calls, without values that programs renew.
 
     Example:
         >>> content_of(BaseMessage("Hello", type="human", id="m1"))

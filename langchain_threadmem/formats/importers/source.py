@@ -91,7 +91,7 @@ class Source:
             raise unreadable(self.label, error) from error
 
     def each(self, read: Read) -> Chats:
-        """What `read` returns for each item, given its value and position; items that are refused are bad."""
+        """The results of `read` for value and position of each item; a refused item is a `Bad`."""
         for item in self.items():
             yield from checked(item.where, _read_item, read, item)
 
@@ -173,7 +173,7 @@ def each_item(read: Read) -> Callable[[Source], Chats]:
 
 
 def checked(where: str, read: Read, *arguments: Any) -> Chats:
-    """What `read` returns, or the problem of a value that `read` refuses.
+    """The result of `read`, or the problem of a value that `read` refuses.
 
     Args:
         where: The position of the value.

@@ -182,7 +182,7 @@ _NOT_ASKED = (
 )
 """The first words of entries that are no question: a canvas, feedback, a used feature."""
 _ATTACHED = re.compile(r"\s*Attached \d+ files?\.?\s*$")
-"""What the program writes after a question with files."""
+"""The text of the program after a question with files."""
 _BLOCKS = {
     "p",
     "div",
