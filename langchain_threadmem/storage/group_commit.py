@@ -34,6 +34,7 @@ from langchain_threadmem.errors import ClosedError, DriverError, PersistenceErro
 from langchain_threadmem.storage.transaction import Transaction
 
 if TYPE_CHECKING:
+    from langchain_threadmem.storage.owned import OwnedDatabase
     from langchain_threadmem.storage.statements import Conn
 
 AnyTransaction = Transaction[Any]
@@ -253,10 +254,10 @@ class Threaded:
     def _name(self) -> str: ...
 
     @abstractmethod
-    def read(self, transaction: Transaction[T]) -> T: ...
+    def read(self, transaction: Transaction[T], owner: OwnedDatabase | None = None) -> T: ...
 
     @abstractmethod
-    def write(self, transaction: Transaction[T]) -> T: ...
+    def write(self, transaction: Transaction[T], owner: OwnedDatabase | None = None) -> T: ...
 
     @abstractmethod
     def close(self) -> None: ...
@@ -274,7 +275,7 @@ class Threaded:
     def _commit(self, writes: Sequence[Transaction[Any]]) -> list[Any]:
         return self.write(lambda conn: run_all(conn, writes))
 
-    async def aread(self, transaction: Transaction[T]) -> T:
+    async def aread(self, transaction: Transaction[T], owner: OwnedDatabase | None = None) -> T:
         """`read` in a thread pool."""
         if self.closed:
             raise self._closed()
@@ -282,7 +283,8 @@ class Threaded:
             with self._starting:
                 if self._pool is None:
                     self._pool = ThreadPoolExecutor(READER_THREADS, "threadmem-reader")
-        return await asyncio.get_running_loop().run_in_executor(self._pool, guarded, self.read, transaction)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._pool, guarded, self.read, transaction, owner)
 
     async def aclose(self) -> None:
         """`close` without blocking the event loop."""

@@ -13,7 +13,7 @@ from langchain_threadmem.storage.encryption import Plain, Seal
 from langchain_threadmem.storage.group_commit import run_all
 from langchain_threadmem.storage.row_security import set_owner
 from langchain_threadmem.storage.statements import Conn
-from langchain_threadmem.storage.transaction import Database, LastWrite, Transaction
+from langchain_threadmem.storage.transaction import Database, Transaction
 
 
 class OwnedDatabase:
@@ -50,19 +50,19 @@ class OwnedDatabase:
 
     def read(self, transaction: Transaction[T]) -> T:
         """Run a function on one snapshot of the committed data."""
-        return self._database.read(_Owned(self, transaction))
+        return self._database.read(transaction, self)
 
     def write(self, transaction: Transaction[T]) -> T:
         """Run a function in a transaction in the calling thread."""
-        return self._database.write(_Owned(self, transaction))
+        return self._database.write(transaction, self)
 
     def aread(self, transaction: Transaction[T]) -> Coroutine[Any, Any, T]:
         """Async `read`."""
-        return self._database.aread(_Owned(self, transaction))
+        return self._database.aread(transaction, self)
 
     def awrite(self, transaction: Transaction[T]) -> Coroutine[Any, Any, T]:
         """Async `write`."""
-        return self._database.awrite(_Owned(self, transaction))
+        return self._database.awrite(_OwnedWrite(self, transaction))
 
     def damage(self) -> str | None:
         """The first damage of the rows of the database, as the beginning of a sentence."""
@@ -78,8 +78,9 @@ class OwnedDatabase:
             set_owner(conn, self._owner)
         seal = self.seal
         if seal is None:
-            conn.plain = self.plain
+            conn.seal, conn.plain = None, self.plain
             return
+        conn.plain = None
         if not self._admitted:
             encryption_keys.admit(conn, seal)
             self._admitted = True
@@ -87,8 +88,8 @@ class OwnedDatabase:
         conn.seal = seal
 
 
-class _Owned(Generic[T]):
-    """A transaction of an owner."""
+class _OwnedWrite(Generic[T]):
+    """A queued write of an owner."""
 
     __slots__ = ("_database", "_transaction")
 
@@ -96,30 +97,16 @@ class _Owned(Generic[T]):
         self._database = database
         self._transaction = transaction
 
-    @property
-    def writes_last(self) -> bool:
-        """Whether the transaction writes by its last statement alone; encryption may store a proof before."""
-        return self._database.seal is None and isinstance(self._transaction, LastWrite)
-
     def __call__(self, conn: Conn) -> T:
-        database = self._database
-        if database.seal is None and not conn.restricted:
-            conn.plain = database.plain
-        else:
-            database.own(conn)
-        try:
-            return self._transaction(conn)
-        finally:
-            conn.seal = conn.plain = None
+        self._database.own(conn)
+        return self._transaction(conn)
 
     @staticmethod
-    def together(conn: Conn, writes: Sequence[_Owned[Any]]) -> list[Any]:
+    def together(conn: Conn, writes: Sequence[_OwnedWrite[Any]]) -> list[Any]:
         """Run the writes of each owner as the writes that they contain (`group_commit.run_all`)."""
         results: list[Any] = []
         for database, own in groupby(writes, lambda write: write._database):
             database.own(conn)
-            try:
-                results += run_all(conn, [write._transaction for write in own])
-            finally:
-                conn.seal = conn.plain = None
+            results += run_all(conn, [write._transaction for write in own])
+        conn.seal = conn.plain = None
         return results

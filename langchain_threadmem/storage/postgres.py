@@ -43,10 +43,12 @@ from langchain_threadmem.storage.statements import (
     refused,
     with_rows,
 )
-from langchain_threadmem.storage.transaction import Transaction, not_nested
+from langchain_threadmem.storage.transaction import LastWrite, Transaction, inside_transaction, nested
 
 if TYPE_CHECKING:
     import psycopg
+
+    from langchain_threadmem.storage.owned import OwnedDatabase
 
 POOL_SIZE, MAX_OVERFLOW = 5, 10
 WRITER_THREADS = 4
@@ -212,27 +214,27 @@ class PostgresDatabase(Threaded, forking.Forkable):
             self._connections = self._connections.recreate()
             self._returned, self._callers = threading.Condition(forking.lock()), 0
 
-    def write(self, transaction: Transaction[T]) -> T:
+    def write(self, transaction: Transaction[T], owner: OwnedDatabase | None = None) -> T:
         """Run a function in a transaction in the calling thread, again after a deadlock or a partitioning.
 
         A group commit locks conversations in the order of its writes, so writes of several conversations
         may wait for each other.
         """
         self.open()
-        return self._write(transaction)
+        return self._write(transaction, owner)
 
-    def _write(self, transaction: Transaction[T]) -> T:
+    def _write(self, transaction: Transaction[T], owner: OwnedDatabase | None = None) -> T:
         import psycopg
 
         begin = f"{LATEST}, READ ONLY" if self._read_only else LATEST
         for _ in range(DEADLOCK_ATTEMPTS - 1):
             try:
-                return self._transact(begin, transaction)
+                return self._transact(begin, transaction, owner)
             except PersistenceError as error:
                 is_deadlock = isinstance(error.__cause__, psycopg.errors.DeadlockDetected)
                 if not is_deadlock and not self._is_changed(error):
                     raise
-        return self._transact(begin, transaction)
+        return self._transact(begin, transaction, owner)
 
     def _is_changed(self, error: PersistenceError) -> bool:
         """Whether a write failed since the tables were partitioned after this process had opened them."""
@@ -244,32 +246,44 @@ class PostgresDatabase(Threaded, forking.Forkable):
         state = self._state()
         return state is not None and state.partitioned
 
-    def read(self, transaction: Transaction[T]) -> T:
+    def read(self, transaction: Transaction[T], owner: OwnedDatabase | None = None) -> T:
         """Run a function on one snapshot of the committed data."""
         self.open()
-        return self._transact(READ, transaction)
+        return self._transact(READ, transaction, owner)
 
-    @not_nested
-    def _transact(self, begin: str, transaction: Transaction[T]) -> T:
+    def _transact(self, begin: str, transaction: Transaction[T], owner: OwnedDatabase | None = None) -> T:
         import psycopg
 
-        with self._typed_errors(), self._connection() as connection:
-            # Row-level security names the owner in a transaction, and a pooler is no session.
-            is_session = self._is_direct and not (self.row_security or self._read_only)
-            if is_session and getattr(transaction, "writes_last", False):
-                return transaction(PipelinedConn(connection, self._form))
-            try:
-                with connection.pipeline():
-                    conn = PipelinedConn(connection, self._form)
-                    conn.restricted = bool(self.row_security)
-                    conn.script(begin, *(() if self._is_direct else ("SET LOCAL jit = off",)))
-                    result = transaction(conn)
-                    conn.script("COMMIT")
-            except BaseException:
-                with suppress(psycopg.Error):
-                    connection.rollback()
-                raise
-        return result
+        if inside_transaction.get():
+            raise nested()
+        outside = inside_transaction.set(True)
+        try:
+            with self._typed_errors(), self._connection() as connection:
+                conn = PipelinedConn(connection, self._form)
+                # Row-level security names the owner in a transaction, and a pooler is no session.
+                is_session = self._is_direct and not (self.row_security or self._read_only)
+                # Encryption may store a proof of the key before the last statement.
+                is_plain = owner is None or owner.seal is None
+                if is_session and is_plain and isinstance(transaction, LastWrite):
+                    if owner is not None:
+                        owner.own(conn)
+                    written: T = transaction(conn)
+                    return written
+                try:
+                    with connection.pipeline():
+                        conn.restricted = bool(self.row_security)
+                        conn.script(begin, *(() if self._is_direct else ("SET LOCAL jit = off",)))
+                        if owner is not None:
+                            owner.own(conn)
+                        result = transaction(conn)
+                        conn.script("COMMIT")
+                except BaseException:
+                    with suppress(psycopg.Error):
+                        connection.rollback()
+                    raise
+            return result
+        finally:
+            inside_transaction.reset(outside)
 
     @contextmanager
     def _typed_errors(self) -> Iterator[None]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import Any, TypedDict, Unpack, cast
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
 
 from sqlalchemy.engine import URL
 
@@ -21,6 +21,9 @@ from langchain_threadmem.errors import PersistenceError, ThreadMemError
 from langchain_threadmem.storage.postgres import LATEST, READ, PostgresDatabase
 from langchain_threadmem.storage.statements import Conn, Statement
 from langchain_threadmem.storage.transaction import Transaction
+
+if TYPE_CHECKING:
+    from langchain_threadmem.storage.owned import OwnedDatabase
 
 log = logging.getLogger(__package__)
 RETRY_SECONDS = 10.0
@@ -67,10 +70,10 @@ class ReplicatedDatabase(PostgresDatabase):
         self._ask_at: float = 0
         self._guard = forking.lock()
 
-    def _write(self, transaction: Transaction[T]) -> T:
+    def _write(self, transaction: Transaction[T], owner: OwnedDatabase | None = None) -> T:
         self._forget()
         try:
-            return super()._write(transaction)
+            return super()._write(transaction, owner)
         finally:
             self._forget()
 
@@ -84,7 +87,7 @@ class ReplicatedDatabase(PostgresDatabase):
             if position is not None and writes == self._writes:
                 self._seen = max(position, self._seen or 0)
 
-    def read(self, transaction: Transaction[T]) -> T:
+    def read(self, transaction: Transaction[T], owner: OwnedDatabase | None = None) -> T:
         """Run a function on one snapshot of the replica, or of the primary if the replica is behind or down.
 
         Raises:
@@ -94,7 +97,7 @@ class ReplicatedDatabase(PostgresDatabase):
         seen, writes = self._seen, self._writes
         if seen is not None and time.monotonic() >= self._ask_at:
             try:
-                return self._read_replica(transaction, seen, writes)
+                return self._read_replica(transaction, owner, seen, writes)
             except _Behind:
                 pass
 
@@ -102,11 +105,13 @@ class ReplicatedDatabase(PostgresDatabase):
             result = transaction(conn)
             return result, _position(conn, _END)
 
-        result, position = super().read(read)
+        result, position = super().read(read, owner)
         self._learn(position, writes)
         return result
 
-    def _read_replica(self, transaction: Transaction[T], seen: int, writes: int) -> T:
+    def _read_replica(
+        self, transaction: Transaction[T], owner: OwnedDatabase | None, seen: int, writes: int
+    ) -> T:
         import psycopg
 
         began = False
@@ -118,6 +123,8 @@ class ReplicatedDatabase(PostgresDatabase):
                 raise _Behind
             conn.script("COMMIT", READ)
             began = True
+            if owner is not None:
+                owner.own(conn)  # The name of an owner ends with a transaction.
             result = transaction(conn)
             return result, _position(conn, _REPLAYED)
 

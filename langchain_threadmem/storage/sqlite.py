@@ -22,10 +22,11 @@ from langchain_threadmem.storage import checksums
 from langchain_threadmem.storage.group_commit import Threaded
 from langchain_threadmem.storage.migrations import CLEAN, check, migrate
 from langchain_threadmem.storage.statements import Conn
-from langchain_threadmem.storage.transaction import Transaction, inside_transaction, not_nested
+from langchain_threadmem.storage.transaction import Transaction, inside_transaction, nested
 
 if TYPE_CHECKING:
     from langchain_threadmem.storage.free_space import FreeSpace
+    from langchain_threadmem.storage.owned import OwnedDatabase
 
 BUSY_SECONDS = 60.0
 _RESTORE = "nothing was written; restore the file, or close this memory and open it again"
@@ -236,50 +237,65 @@ class SqliteDatabase(Threaded, forking.Forkable):
             if (current.st_ino, current.st_dev) != self._file[1:]:
                 raise LostDatabaseError(f"{self._name} was replaced while it was open; {_RESTORE}")
 
-    @not_nested
-    def write(self, transaction: Transaction[T]) -> T:
+    def write(self, transaction: Transaction[T], owner: OwnedDatabase | None = None) -> T:
         """Run a function in a write transaction in the calling thread."""
-        with self._lock:
-            if self._writer is None:
-                self._open()
-            if self._file is not None:
-                self._check_file()
-            cursor, conn = self._cursor, self._conn
-            try:
-                cursor.execute(self._begin_write)
-                result = transaction(conn)
-                cursor.execute("COMMIT")
-            except BaseException as error:
-                if cursor.connection.in_transaction:
-                    cursor.execute("ROLLBACK")
-                if isinstance(error, _UNREADABLE):
-                    raise translated(error, self._name, read_only=self._read_only) from error
-                raise
-            return result
+        if inside_transaction.get():
+            raise nested()
+        outside = inside_transaction.set(True)
+        try:
+            with self._lock:
+                if self._writer is None:
+                    self._open()
+                if self._file is not None:
+                    self._check_file()
+                cursor, conn = self._cursor, self._conn
+                try:
+                    cursor.execute(self._begin_write)
+                    if owner is None:
+                        conn.seal = conn.plain = None
+                    else:
+                        owner.own(conn)
+                    result = transaction(conn)
+                    cursor.execute("COMMIT")
+                except BaseException as error:
+                    if cursor.connection.in_transaction:
+                        cursor.execute("ROLLBACK")
+                    if isinstance(error, _UNREADABLE):
+                        raise translated(error, self._name, read_only=self._read_only) from error
+                    raise
+                return result
+        finally:
+            inside_transaction.reset(outside)
 
-    def read(self, transaction: Transaction[T]) -> T:
+    def read(self, transaction: Transaction[T], owner: OwnedDatabase | None = None) -> T:
         """Run a function on one snapshot of the committed data, in parallel with a writer."""
-        # A database in memory has one connection.
-        return self.write(transaction) if self.path is None else self._read(transaction)
-
-    @not_nested
-    def _read(self, transaction: Transaction[T]) -> T:
+        if self.path is None:
+            return self.write(transaction, owner)  # A database in memory has one connection.
+        if inside_transaction.get():
+            raise nested()
         if self.closed:
             raise self._closed()
+        outside = inside_transaction.set(True)
         try:
-            connection = self._readers.pop()
-        except IndexError:
-            connection = self._new_reader()
-        try:
-            cursor = connection.execute("BEGIN")
             try:
-                return transaction(Conn(cursor, "sqlite"))
+                connection = self._readers.pop()
+            except IndexError:
+                connection = self._new_reader()
+            try:
+                cursor = connection.execute("BEGIN")
+                try:
+                    conn = Conn(cursor, "sqlite")
+                    if owner is not None:
+                        owner.own(conn)
+                    return transaction(conn)
+                finally:
+                    cursor.execute("ROLLBACK")
+            except _UNREADABLE as error:
+                raise translated(error, self._name) from error
             finally:
-                cursor.execute("ROLLBACK")
-        except _UNREADABLE as error:
-            raise translated(error, self._name) from error
+                self._readers.append(connection)
         finally:
-            self._readers.append(connection)
+            inside_transaction.reset(outside)
 
     def _new_reader(self) -> sqlite3.Connection:
         with self._reader_lock:
@@ -303,7 +319,6 @@ class SqliteDatabase(Threaded, forking.Forkable):
         except PersistenceError as error:
             return str(error)
 
-    @not_nested
     def scrub(self, *, rewrite: bool = False) -> str:
         """Clear the bytes of deleted data from the file and its log.
 
@@ -324,6 +339,8 @@ class SqliteDatabase(Threaded, forking.Forkable):
         Raises:
             PersistenceError: The disk has no space, or other processes write all the time.
         """
+        if inside_transaction.get():
+            raise nested()
         with self._lock:
             if self._writer is None:
                 self._open()

@@ -18,14 +18,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from contextvars import ContextVar
-from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol
 
-from langchain_threadmem.common.type_variables import P, T
+from langchain_threadmem.common.type_variables import T
 from langchain_threadmem.errors import DriverError
 
 if TYPE_CHECKING:
+    from langchain_threadmem.storage.owned import OwnedDatabase
     from langchain_threadmem.storage.statements import Conn
 
 Transaction = Callable[["Conn"], T]
@@ -52,7 +52,7 @@ inside_transaction: ContextVar[bool] = ContextVar("threadmem_inside_transaction"
 
 
 class Database(Protocol):
-    """Runs functions in transactions, sync and async."""
+    """Runs functions in transactions, sync and async; a transaction may be that of an owner."""
 
     dialect: str
     path: Path | None
@@ -68,9 +68,9 @@ class Database(Protocol):
         """Whether row-level security restricts transactions to one owner; `None` if that is not known yet."""
 
     def open(self) -> None: ...
-    def read(self, transaction: Transaction[T]) -> T: ...
-    def write(self, transaction: Transaction[T]) -> T: ...
-    async def aread(self, transaction: Transaction[T]) -> T: ...
+    def read(self, transaction: Transaction[T], owner: OwnedDatabase | None = None) -> T: ...
+    def write(self, transaction: Transaction[T], owner: OwnedDatabase | None = None) -> T: ...
+    async def aread(self, transaction: Transaction[T], owner: OwnedDatabase | None = None) -> T: ...
     def awrite(self, transaction: Transaction[T]) -> Coroutine[Any, Any, T]: ...
     def damage(self) -> str | None: ...
     def scrub(self, *, rewrite: bool = False) -> str: ...
@@ -87,20 +87,9 @@ def on_event_loop() -> bool:
     return True
 
 
-def not_nested(run: Callable[P, T]) -> Callable[P, T]:
-    """Decorate a method that runs a transaction: a call inside another transaction raises a `DriverError`."""
-
-    @wraps(run)
-    def checked(*args: P.args, **kwargs: P.kwargs) -> T:
-        if inside_transaction.get():
-            raise DriverError(
-                "a transaction was opened inside another one; "
-                "return from the Sql function first, then yield the next step"
-            )
-        token = inside_transaction.set(True)
-        try:
-            return run(*args, **kwargs)
-        finally:
-            inside_transaction.reset(token)
-
-    return checked
+def nested() -> DriverError:
+    """The error for a transaction that is opened inside another one."""
+    return DriverError(
+        "a transaction was opened inside another one; "
+        "return from the Sql function first, then yield the next step"
+    )
