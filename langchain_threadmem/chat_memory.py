@@ -27,7 +27,7 @@ from langchain_threadmem.long_term.lists import verbs as catalogue
 from langchain_threadmem.long_term.lists.verbs import Page, ThreadInfo
 from langchain_threadmem.maintenance.removal import forget, reset
 from langchain_threadmem.maintenance.verify import Verification, verify_conversation
-from langchain_threadmem.messages.convert import MessageInput
+from langchain_threadmem.messages.codec import MessageInput
 from langchain_threadmem.messages.ids import name_of
 from langchain_threadmem.messages.windows import Window, bound, check_window
 from langchain_threadmem.recall import verbs as recall_verbs

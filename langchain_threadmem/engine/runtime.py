@@ -315,6 +315,8 @@ class Runtime(forking.Forkable):
         self.embedder = resources.embedder
         self.embedders = resources.embedders
         self.ahead = resources.ahead
+        self.embeds_ahead = False
+        """Whether new messages are embedded in the background, as after the first search of vectors."""
         self.erased_trees = resources.erased_trees
         self.usage = Usage()
         self._components: dict[type[_Lifecycle], _Lifecycle] = {}

@@ -16,7 +16,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache, wraps
+from functools import lru_cache, partial, wraps
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -83,7 +83,7 @@ def observed(
     start: Callable[..., Attributes],
     end: Callable[[Any], Attributes] = no_attributes,
 ) -> Callable[[Callable[P, Flow[T]]], Callable[P, Flow[T]]]:
-    """Decorate a flow with a span and a measured duration.
+    """Decorate a function that returns a flow with a span and a measured duration.
 
     Args:
         operation: The name of the span and of the operation, or the name by the arguments of the flow.
@@ -97,7 +97,7 @@ def observed(
             if not is_configured():
                 return flow(*args, **kwargs)
             name = operation(*args, **kwargs) if callable(operation) else operation
-            return _observed(name, start(*args, **kwargs), flow(*args, **kwargs), end)
+            return _observed(name, start(*args, **kwargs), partial(flow, *args, **kwargs), end)
 
         return opened
 
@@ -124,7 +124,9 @@ def _is_set(module: ModuleType | None, getter: str) -> bool:
     return not type(current()).__module__.startswith(("opentelemetry.trace", "opentelemetry.metrics"))
 
 
-def _observed(operation: str, start: Attributes, flow: Flow[T], end: Callable[[Any], Attributes]) -> Flow[T]:
+def _observed(
+    operation: str, start: Attributes, flow: Callable[[], Flow[T]], end: Callable[[Any], Attributes]
+) -> Flow[T]:
     from opentelemetry import metrics, trace
 
     common = {OPERATION: operation, "gen_ai.provider.name": "threadmem"}
@@ -138,7 +140,7 @@ def _observed(operation: str, start: Attributes, flow: Flow[T], end: Callable[[A
     )
     with span as current:
         try:
-            result = yield from flow
+            result = yield from flow()
             if current.is_recording():
                 current.set_attributes(_exported(end(result)))
             return result

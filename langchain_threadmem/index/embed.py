@@ -223,8 +223,8 @@ def embed_soon(runtime: Runtime, trees: Iterable[int]) -> None:
     So a memory that is never searched loads and pays for no model. An error is logged, and the next call that
     leaves messages to the background raises it.
     """
-    queue = runtime.get(EmbeddingQueue)
-    if queue.searched and runtime.get(Indexes).model:
+    if runtime.embeds_ahead and runtime.get(Indexes).model:
+        queue = runtime.get(EmbeddingQueue)
         for tree in trees:
             queue.waiting[tree] = None
         runtime.ahead.start(queue.job, lambda: run(_embed_some(runtime), runtime))

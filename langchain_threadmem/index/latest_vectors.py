@@ -19,7 +19,7 @@ from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.engine.runtime import Runtime, TreeCache
 from langchain_threadmem.index import vectors as stored
 from langchain_threadmem.index import watermarks
-from langchain_threadmem.index.embed import EmbeddingQueue, embed, embed_tree
+from langchain_threadmem.index.embed import embed, embed_tree
 from langchain_threadmem.index.vectors import NONE, Vectors
 from langchain_threadmem.index.watermarks import Watermark
 from langchain_threadmem.storage.statements import BoundStatement, Conn
@@ -205,7 +205,7 @@ def latest_vectors(
         yield from _read_older(tree, latest)
     new = texts(latest.missing(numbers))
     missing = list(new)
-    if missing and (runtime.get(EmbeddingQueue).searched or not _follow(missing, latest.mark)):
+    if missing and (runtime.embeds_ahead or not _follow(missing, latest.mark)):
         # Other calls may have stored vectors, or there are other messages to embed.
         if not _follow(missing, latest.mark):
             yield from embed_tree(runtime, tree, wait=True)

@@ -10,7 +10,7 @@ from langchain_threadmem.engine.runtime import Component, Runtime
 from langchain_threadmem.index import vectors as embeddings
 from langchain_threadmem.index import watermarks
 from langchain_threadmem.index.catch_up_words import catch_up_owner_words
-from langchain_threadmem.index.embed import EmbeddingQueue, embed_trees, embedded, in_pieces, model_of
+from langchain_threadmem.index.embed import embed_trees, embedded, in_pieces, model_of
 from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.index.vector_index import ClearableIndex, ExactIndex, ExactOwnerIndex, VectorIndex
 from langchain_threadmem.index.vectors import NONE, Vectors
@@ -60,7 +60,7 @@ def catch_up_owner(runtime: Runtime, wait: bool | None = True) -> Flow[VectorInd
     """
     owner, model, indexes = runtime.owner, (yield from model_of(runtime)), runtime.get(Indexes)
     chooses_index = indexes.settings.chooses_index
-    runtime.get(EmbeddingQueue).searched = True
+    runtime.embeds_ahead = True
     yield from catch_up_owner_words(runtime)
     if not model:
         return None

@@ -23,7 +23,7 @@ from langchain_threadmem.engine.flow import run
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.langgraph.items import verbs as store_verbs
 from langchain_threadmem.memory_system import MemorySystem
-from langchain_threadmem.messages.convert import MessageInput, messages_of
+from langchain_threadmem.messages.codec import MessageInput, messages_of
 from langchain_threadmem.messages.ids import name_of
 from langchain_threadmem.messages.windows import (
     Compat,

@@ -22,12 +22,12 @@ from langchain_threadmem.index.units.unit import MemoryUnit, message_from
 from langchain_threadmem.index.units.visits import Visits
 from langchain_threadmem.long_term.sources import Sources
 from langchain_threadmem.maintenance.removal.reset import Cascade, erase
-from langchain_threadmem.messages.convert import messages_of
+from langchain_threadmem.messages.codec import messages_of
 from langchain_threadmem.messages.ids import name_of
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import append as writer
 from langchain_threadmem.tree import trees
-from langchain_threadmem.tree.rows import drafts_of
+from langchain_threadmem.tree.append import drafts_of
 
 LATEST = "LATEST"
 """The placeholder for the id of the session with the newest message."""

@@ -1,4 +1,4 @@
-"""LangChain messages as JSON text, which is read back exactly.
+"""LangChain messages as copies of what is given, and as JSON text, which is read back exactly.
 
 A *body* is the stored form of a message: `{"type": ..., "data": {...}}`, as of
 `langchain_core.messages.message_to_dict`, without fields that have their default value and without the id of
@@ -31,6 +31,7 @@ from langchain_core.messages import (
     AIMessage,
     AIMessageChunk,
     BaseMessage,
+    BaseMessageChunk,
     ChatMessage,
     ChatMessageChunk,
     FunctionMessage,
@@ -41,7 +42,9 @@ from langchain_core.messages import (
     SystemMessageChunk,
     ToolMessage,
     ToolMessageChunk,
+    message_chunk_to_message,
 )
+from langchain_core.messages.utils import MessageLikeRepresentation, convert_to_messages
 
 from langchain_threadmem.errors import InputError, UnsupportedMessageError
 from langchain_threadmem.messages.typed_json import (
@@ -55,6 +58,10 @@ from langchain_threadmem.messages.typed_json import (
     untag,
 )
 
+MessageInput = MessageLikeRepresentation | Sequence[MessageLikeRepresentation]
+"""A message as LangChain accepts it (message, text, `(role, text)`, dict), or several."""
+_TEXTS: dict[str, type[HumanMessage | AIMessage]] = {"human": HumanMessage, "ai": AIMessage}
+"""The classes of messages that are passed as plain text."""
 MESSAGE_CLASSES: dict[str, type[BaseMessage]] = {
     cls.model_fields["type"].default: cls
     for cls in (
@@ -429,6 +436,58 @@ def _transcript_or_refusal(message: BaseMessage) -> str:
     return "\n".join(text for text in texts if isinstance(text, str) and text)
 
 
+def messages_of(
+    messages: MessageInput, *answers: MessageInput, role: str = "human", copies: bool = True
+) -> list[BaseMessage]:
+    """Convert messages from any form that LangChain accepts; plain text has the role `role`.
+
+    Args:
+        messages: One message in any form that LangChain accepts, or a list of messages.
+        *answers: Further messages in the same forms; plain text has the role "ai" here.
+        role: The role of plain text: "human" or "ai".
+        copies: Whether messages are copied; without copies the caller must not change them.
+
+    Raises:
+        InputError: A value is not a message, or a message is empty.
+
+    Example:
+        >>> messages_of("Hello")[0].type, messages_of(("assistant", "Hi"))[0].type
+        ('human', 'ai')
+    """
+    converted: list[BaseMessage] = []
+    for given in (messages, *answers):
+        for item in given if isinstance(given, list) else (given,):
+            if isinstance(item, BaseMessage):
+                message = message_chunk_to_message(item) if isinstance(item, BaseMessageChunk) else item
+                if copies:
+                    message = clone(message)  # The caller may change the original.
+            elif isinstance(item, str) and role in _TEXTS:
+                message = _TEXTS[role](
+                    item
+                )  # convert_to_messages() takes twice as long, a tenth of an append.
+            else:
+                message = _converted(item, role)
+            kind = message.type
+            if kind == "remove":
+                raise InputError(f"{message!r:.200} removes a message; pass a message with content")
+            if kind in ("human", "system") and not message.content:
+                raise InputError(f"a {kind} message is empty: {item!r:.200}; pass a message with content")
+            converted.append(message)
+        role = "ai"
+    return converted
+
+
+def _converted(item: Any, role: str) -> BaseMessage:
+    try:
+        return convert_to_messages([(role, item) if isinstance(item, str) else item])[0]
+    # `convert_to_messages` raises any of these, NotImplementedError for an unknown type.
+    except (ValueError, TypeError, NotImplementedError, KeyError, AttributeError) as error:
+        raise InputError(
+            f"{item!r:.200} is not a message; pass a LangChain message, text, or a pair like "
+            "('user', 'Hello')"
+        ) from error
+
+
 def clone(message: BaseMessage, **changes: Any) -> BaseMessage:
     """A shallow copy of a message with changed fields, without validation.
 
@@ -441,10 +500,11 @@ def clone(message: BaseMessage, **changes: Any) -> BaseMessage:
     return _constructed([(type(message), values, fields_set, dict(extra) if extra else {})])[0]
 
 
-def give_id(message: BaseMessage, id: str) -> None:
-    """Set the id of a message without validation; no other code may refer to the message."""
-    message.__dict__["id"] = id
-    message.__pydantic_fields_set__.add("id")
+def give_ids(messages: Iterable[tuple[BaseMessage, str]]) -> None:
+    """Set the ids of messages without validation; no other code may refer to the messages."""
+    for message, id_ in messages:
+        message.__dict__["id"] = id_
+        message.__pydantic_fields_set__.add("id")
 
 
 def _constructed(

@@ -17,7 +17,6 @@ from langchain_threadmem.engine.child_runs import call_as_run
 from langchain_threadmem.engine.flow import Flow, Sql, snapshot
 from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.index.embed import EmbeddingQueue
 from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.messages.tool_pairs import RESULT, start_of_results
@@ -89,7 +88,7 @@ def _results(
     if not options.n_results or not query.strip():
         return []
     runtime = conversation.runtime
-    runtime.get(EmbeddingQueue).searched = True
+    runtime.embeds_ahead = True
     tree = None
     if options.scope != "owner":
         tree = yield from tree_of(conversation)

@@ -15,8 +15,13 @@ from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.index.embed import embed_soon
 from langchain_threadmem.index.latest_vectors import NewVectors, stored_now
-from langchain_threadmem.messages.codec import decode_stored, encode, is_same_answer
-from langchain_threadmem.messages.convert import MessageInput, messages_of
+from langchain_threadmem.messages.codec import (
+    MessageInput,
+    decode_stored,
+    encode,
+    is_same_answer,
+    messages_of,
+)
 from langchain_threadmem.messages.ids import own_id
 from langchain_threadmem.messages.roles import ANSWERING, OPENING, TYPES
 from langchain_threadmem.messages.tool_pairs import call_ids
@@ -28,10 +33,9 @@ from langchain_threadmem.selection.tree_view import add_written, turns
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import nodes, trees
-from langchain_threadmem.tree.append import TIP, Append, Draft, Parent, Written, is_below
+from langchain_threadmem.tree.append import TIP, Append, Draft, Parent, Written, drafts_of, is_below
 from langchain_threadmem.tree.conversation import created_tree_of, tree_of
 from langchain_threadmem.tree.node import ConversationNode
-from langchain_threadmem.tree.rows import drafts_of
 from langchain_threadmem.tree.trees import TreeEpoch
 
 log = logging.getLogger(__package__)
@@ -42,31 +46,45 @@ def append(
     conversation: ThreadedConversation, human: MessageInput, *answers: MessageInput
 ) -> Flow[list[ConversationNode]]:
     """Store one turn below the parent that the selector chooses."""
-    messages = messages_of(human)
-    for answer in answers:
-        messages += messages_of(answer, "ai")
-    starts_turn = not messages or messages[0].type == "human"
-    called = _NOWHERE if starts_turn else (yield from _called(conversation, messages))
+    messages = messages_of(human, *answers)
+    if messages and messages[0].type != "human":
+        return _append_answers(conversation, messages)
+    check_turn(messages)
+    drafts = drafts_of(messages, other=conversation.runtime.resources.parts.write)
+    return (_write if conversation.is_linear else _write_turn)(conversation, drafts)
+
+
+def _append_answers(
+    conversation: ThreadedConversation, messages: Sequence[BaseMessage]
+) -> Flow[list[ConversationNode]]:
+    """Store the end of a turn, below the calls that its first result answers, or below the tip."""
+    called = yield from _called(conversation, messages)
     check_turn(messages, called.calls)
     drafts = drafts_of(messages, other=conversation.runtime.parts.write)
-    if called.parent is not TIP:
-        return (yield from _write(conversation, drafts, called.parent, called.read_in))
-    return (yield from _write_turn(conversation, drafts))
+    return (yield from _write(conversation, drafts, called.parent, called.read_in))
 
 
 def _write_turn(conversation: ThreadedConversation, drafts: Sequence[Draft]) -> Flow[list[ConversationNode]]:
-    """Write a turn below the parent that the selector chooses.
+    """Write a turn below the parent that the selector chooses for its human message.
 
-    A stored message keeps its place, and a turn without a human message continues the tip.
+    A stored message keeps its place.
     """
-    if drafts and drafts[0].role == "human" and not conversation.is_linear:
-        first, stored = drafts[0], None
-        if first.given:
-            tree = yield from tree_of(conversation)
-            stored = yield from Sql(lambda conn: nodes.by_message(conn, tree, first.id))
-        if stored is None:
-            return (yield from _write_selected(conversation, drafts, first.message))
-    return (yield from _write(conversation, drafts))
+    first = drafts[0]
+    if first.given:
+        tree = yield from tree_of(conversation)
+        if (yield from Sql(lambda conn: nodes.by_message(conn, tree, first.id))) is not None:
+            return (yield from _write(conversation, drafts))
+    selected = yield from select(conversation, first.message)
+    return (
+        yield from _write(
+            conversation,
+            selected.explains(drafts),
+            selected.parent,
+            selected.chosen_in,
+            selected.moves,
+            selected.vectors,
+        )
+    )
 
 
 @telemetry.observed("create_memory", telemetry.of_conversation, telemetry.nodes)
@@ -90,8 +108,8 @@ def extend(
     if not selects or conversation.is_linear:
         return (yield from _write(conversation, drafts))
     starts = [at for at, draft in enumerate(drafts) if draft.role == "human"]
-    written = []
-    for first, end in pairwise([0, *starts, len(drafts)]):
+    written = yield from _write(conversation, drafts[: min(starts, default=len(drafts))])
+    for first, end in pairwise([*starts, len(drafts)]):
         written += yield from _write_turn(conversation, drafts[first:end])
     return written
 
@@ -114,23 +132,6 @@ def begin(conversation: ThreadedConversation, message: BaseMessage) -> Flow[Conv
     return (yield from _write(conversation, drafts, None))[0]
 
 
-def _write_selected(
-    conversation: ThreadedConversation, drafts: Sequence[Draft], message: BaseMessage
-) -> Flow[list[ConversationNode]]:
-    """Write the messages of a turn below the parent that the selector chooses for its human message."""
-    selected = yield from select(conversation, message)
-    return (
-        yield from _write(
-            conversation,
-            selected.explains(drafts),
-            selected.parent,
-            selected.chosen_in,
-            selected.moves,
-            selected.vectors,
-        )
-    )
-
-
 def _write(
     conversation: ThreadedConversation,
     drafts: Sequence[Draft],
@@ -143,7 +144,9 @@ def _write(
         return []
     # The drafts are encoded already, so a message that cannot be stored creates no tree.
     tree = conversation.tree or (yield from created_tree_of(conversation))
-    write = Append(tree, drafts, parent, chosen_in=chosen_in, otherwise=parent_if_emptied(conversation))
+    write = Append(tree, drafts, parent)
+    if chosen_in is not None:
+        write.chosen_in, write.otherwise = chosen_in, parent_if_emptied(conversation)
 
     def move_and_write(conn: Conn) -> Written:
         heal.move(conn, tree, moves, chosen_in)
@@ -154,10 +157,12 @@ def _write(
 
     # Several queued appends without moves and vectors become one write (`storage.group_commit`).
     written = yield from Sql(move_and_write if moves or vectors else write, write=True)
-    stored_now(conversation.runtime, vectors)
-    if not moves:
+    if vectors is not None:
+        stored_now(conversation.runtime, vectors)
+    if not (moves or conversation.is_linear):
         add_written(conversation.runtime, tree, written.nodes)
-    embed_soon(conversation.runtime, (tree,))
+    if conversation.runtime.embeds_ahead:
+        embed_soon(conversation.runtime, (tree,))
     for draft, node in zip(drafts, written.nodes, strict=True):
         if draft.given and draft.role in ANSWERING and node.message.id != draft.id:
             warn_of_reuse(draft.id, node.message.id)
@@ -260,7 +265,7 @@ def check_turn(messages: Sequence[BaseMessage], open_calls: Collection[str | Non
     """
     if not messages:
         raise InputError("append() needs a message; pass a human message and its answers")
-    calls = set(open_calls)
+    calls, known = set(open_calls), 0
     for position, message in enumerate(messages):
         kind = message.type
         if position and kind in OPENING:
@@ -268,10 +273,11 @@ def check_turn(messages: Sequence[BaseMessage], open_calls: Collection[str | Non
                 f"append() takes one turn, but message {position} is another {kind} message "
                 f"({message.content!r:.60}); call append() for each turn, or extend() for all of them"
             )
-        if kind == "ai":
-            calls |= call_ids(message)
-        elif isinstance(message, ToolMessage) and message.tool_call_id not in calls:
-            raise InputError(
-                f"message {position} is the result of tool call {message.tool_call_id!r}, "
-                f"but no earlier message of the turn makes this call; the calls are {sorted(map(str, calls))}"
-            )
+        if isinstance(message, ToolMessage):
+            calls.update(*map(call_ids, messages[known:position]))
+            known = position
+            if message.tool_call_id not in calls:
+                raise InputError(
+                    f"message {position} is the result of tool call {message.tool_call_id!r}, but no "
+                    f"earlier message of the turn makes this call; the calls are {sorted(map(str, calls))}"
+                )

@@ -45,11 +45,11 @@ class ThreadedConversation(Conversation):
     cover: float | None = COVER
     cover_tokens: int | None = COVER_TOKENS
     heal: bool = True
+    is_linear: bool = field(init=False)
+    """Whether every message continues the last message."""
 
-    @property
-    def is_linear(self) -> bool:
-        """Whether every message continues the last message."""
-        return isinstance(self.selector, LinearNodeSelector)
+    def __post_init__(self) -> None:
+        self.is_linear = isinstance(self.selector, LinearNodeSelector)
 
 
 class Selected(NamedTuple):

@@ -76,14 +76,14 @@ def checksum(values: Iterable[object]) -> int:
     return crc32(b";".join(texts), crc32(b"".join(numbers)))
 
 
-def of_node(row: Sequence[Any]) -> int:
-    """`checksum` of a row of `node`, five times as fast, since every append computes it."""
+def checked_node(row: Sequence[Any]) -> tuple[Any, ...]:
+    """A row of `node` with its `checksum`, computed five times as fast, since every append computes it."""
     key, tree, seq, parent, message, role, body, created, state, superseded_by = row
     numbers = _NODE(
         *(key, tree, seq, NULL if parent is None else parent, created),
         *(state, NULL if superseded_by is None else superseded_by),
     )
-    return crc32(f"'{message};'{role};'{body}".encode(), crc32(numbers))
+    return *row, crc32(f"'{message};'{role};'{body}".encode(), crc32(numbers))
 
 
 def tables() -> list[Table]:

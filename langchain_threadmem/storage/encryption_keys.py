@@ -128,21 +128,20 @@ def require(conn: Conn) -> None:
         EncryptionError: The owner's data is encrypted, and the transaction has no cipher.
     """
     plain = conn.plain
-    if plain is None or plain.proven:
+    if plain is None:
         return
     if conn.all(_ENCRYPTED, plain.owner):
         raise EncryptionError(
             f"the memory of {plain.owner!r} is encrypted; nothing was changed: pass its cipher to "
             "MemorySystem(..., cipher=...)"
         )
-    plain.proven = True
+    plain.proven, conn.plain = True, None
 
 
 def claim(conn: Conn) -> None:
     """`check` and `require` before texts are written; stores a proof if there is none."""
-    seal, plain = conn.seal, conn.plain
-    if plain is not None and not plain.proven:
-        require(conn)
+    seal = conn.seal
+    require(conn)
     if seal is not None and not _is_proven(conn, seal):
         conn.run(_PUT, seal.owner, seal.text(seal.owner, _PROOF))
         if conn.dialect == "postgresql":  # another transaction may have stored its proof first

@@ -78,7 +78,7 @@ class OwnedDatabase:
             set_owner(conn, self._owner)
         seal = self.seal
         if seal is None:
-            conn.seal, conn.plain = None, self.plain
+            conn.seal, conn.plain = None, None if self.plain.proven else self.plain
             return
         conn.plain = None
         if not self._admitted:

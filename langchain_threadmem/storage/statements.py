@@ -200,7 +200,7 @@ class Conn:
         self.seal: Seal | None = None
         """Encrypts the data of the owner of the transaction."""
         self.plain: Plain | None = None
-        """The owner of the transaction, if it does not encrypt."""
+        """The owner of the transaction, if it does not encrypt and the owner's data may be encrypted."""
         self.restricted = False
         """Whether row-level security restricts the transaction to the rows of one owner."""
 

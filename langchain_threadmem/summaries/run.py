@@ -38,8 +38,8 @@ from langchain_threadmem.summaries.queries import StoredSummary, SummaryRow, del
 from langchain_threadmem.summaries.summarizers import Summarizer, group_message, summary_of
 from langchain_threadmem.tree import append as writer
 from langchain_threadmem.tree import nodes, stale_marks, trees
+from langchain_threadmem.tree.append import drafts_of
 from langchain_threadmem.tree.node import MessageSummary
-from langchain_threadmem.tree.rows import drafts_of
 
 log = logging.getLogger(__package__)
 By = Literal["session", "thread"]

@@ -9,8 +9,7 @@ from dataclasses import replace
 from langchain_threadmem.engine import telemetry
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.errors import InputError, InvalidGraphStateError
-from langchain_threadmem.messages.codec import encode
-from langchain_threadmem.messages.convert import MessageInput, messages_of
+from langchain_threadmem.messages.codec import MessageInput, encode, messages_of
 from langchain_threadmem.messages.roles import OPENING
 from langchain_threadmem.messages.tool_pairs import RESULT, calls_tools
 from langchain_threadmem.storage.schema import State
@@ -18,12 +17,12 @@ from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import append as writer
 from langchain_threadmem.tree import copying, graph, nodes, superseding, trees
 from langchain_threadmem.tree import placements as stored_placements
-from langchain_threadmem.tree.append import Draft, Written
+from langchain_threadmem.tree.append import Draft, Written, drafts_of
 from langchain_threadmem.tree.conversation import Conversation, created_tree_of, node_in, tree_of
 from langchain_threadmem.tree.graph import parents_first
 from langchain_threadmem.tree.node import BY_HAND, KEPT_BY_HAND, ConversationNode, Placement, known_chances
 from langchain_threadmem.tree.nodes import NodeRow, Outline
-from langchain_threadmem.tree.rows import drafts_of, nodes_of
+from langchain_threadmem.tree.rows import nodes_of
 
 HIGHEST_ID = 2**62
 FIRST = 1
@@ -35,7 +34,7 @@ def edit(conversation: Conversation, node_id: int, new: MessageInput) -> Flow[Co
     """Write a new version of a message; the old version and its answers are superseded."""
     tree = yield from tree_of(conversation)
     old_role = (yield from Sql(lambda conn: node_in(conn, tree, node_id))).role
-    versions = messages_of(new, old_role)
+    versions = messages_of(new, role=old_role)
     if len(versions) != 1:
         raise InputError(
             f"edit() replaces node {node_id!r} by one message, not by {len(versions)}; pass one message"
@@ -74,7 +73,7 @@ def edit(conversation: Conversation, node_id: int, new: MessageInput) -> Flow[Co
 def regenerate(conversation: Conversation, node_id: int, new: MessageInput) -> Flow[list[ConversationNode]]:
     """Write a new answer of a turn; the old AI and tool messages are superseded, later turns stay."""
     tree = yield from tree_of(conversation)
-    messages = messages_of(new, "ai")
+    messages = messages_of(new, role="ai")
     drafts = drafts_of(messages, other=conversation.runtime.parts.write)
     if not messages:
         raise InputError("regenerate() needs at least one message; pass the new answer")

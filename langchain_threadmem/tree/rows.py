@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 
-from langchain_core.messages import BaseMessage
-
-from langchain_threadmem.common.inputs import seconds_of
 from langchain_threadmem.engine.runtime import Resources, SharedComponent
-from langchain_threadmem.errors import InputError
-from langchain_threadmem.messages.codec import UNREADABLE, Parsed, decode_stored, encode, text_of
-from langchain_threadmem.messages.ids import LONGEST_ID, name_of, new_id
+from langchain_threadmem.messages.codec import UNREADABLE, Parsed, decode_stored, text_of
 from langchain_threadmem.messages.roles import SPOKEN
 from langchain_threadmem.messages.tool_pairs import calls_tools
-from langchain_threadmem.messages.typed_json import ReadOpaque, WriteOpaque
+from langchain_threadmem.messages.typed_json import ReadOpaque
 from langchain_threadmem.storage.schema import State
-from langchain_threadmem.tree.append import Draft
 from langchain_threadmem.tree.node import ConversationNode, MessageSummary, Placement
 from langchain_threadmem.tree.nodes import NodeRow
 
@@ -52,39 +45,6 @@ def nodes_of(
         )
         for row, message in zip(rows, messages, strict=True)
     ]
-
-
-def drafts_of(
-    messages: Sequence[BaseMessage],
-    times: Sequence[datetime | None] | None = None,
-    other: WriteOpaque | None = None,
-) -> list[Draft]:
-    """Drafts of messages: encoded, with an id and a time.
-
-    Args:
-        messages: The messages.
-        times: The time of each message; `None` for the present time.
-        other: Writes values that are not JSON; without it they are refused.
-
-    Raises:
-        InputError: A time is not a datetime, a message id is not valid, or a message cannot be encoded.
-    """
-    now = time.time()
-    drafts = []
-    for message, created in zip(messages, times or [None] * len(messages), strict=True):
-        id_ = name_of("a message id", message.id, most=LONGEST_ID) if message.id else ""
-        seconds = now if created is None else _seconds(created)
-        body = encode(message, other)
-        drafts.append(Draft(message, message.type, body, seconds, id_ or new_id(), bool(id_)))
-    return drafts
-
-
-def _seconds(created: datetime) -> float:
-    if not isinstance(created, datetime):
-        raise InputError(
-            f"{created!r} is not a time; pass a datetime, such as datetime.fromisoformat('2020-01-31')"
-        )
-    return seconds_of(created)
 
 
 def is_recallable(node: ConversationNode) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import BigInteger, Column, and_, bindparam, exists, or_, select, update
 
 from langchain_threadmem.errors import PersistenceError
-from langchain_threadmem.messages.codec import UNREADABLE, decode_stored, give_id, is_same_answer
+from langchain_threadmem.messages.codec import UNREADABLE, decode_stored, give_ids, is_same_answer
 from langchain_threadmem.messages.ids import own_id
 from langchain_threadmem.messages.roles import ANSWERING
 from langchain_threadmem.storage import node_keys
@@ -147,7 +147,7 @@ def replace(
             if question is None or draft.role not in ANSWERING or not is_same_answer(stored.body, draft.body):
                 raise conflict(stored)
             draft = draft._replace(id=own_id(draft.id, question.message))
-            give_id(draft.message, draft.id)
+            give_ids([(draft.message, draft.id)])
         new.append(draft)
     written = append(conn, tree_id, new, parent, fresh=True)
     conn.run(_SUPERSEDE, json.dumps(list(replaced)), written.nodes[0].id)

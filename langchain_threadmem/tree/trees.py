@@ -370,7 +370,12 @@ def lock_all(conn: Conn, trees: Collection[int]) -> None:
 
 def head(conn: Conn, tree_id: int) -> Head:
     """The head of a tree."""
-    return _NO_HEAD if tree_id == NO_TREE else head_of(conn.all(_HEAD, tree_id))
+    if tree_id == NO_TREE:
+        return _NO_HEAD
+    rows = conn.all(_HEAD, tree_id)
+    if not rows:
+        raise erased()
+    return Head(*rows[0])
 
 
 def keeps_numbers(current: TreeEpoch, chosen_in: TreeEpoch | None) -> bool:

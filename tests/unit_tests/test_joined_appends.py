@@ -14,8 +14,7 @@ from sqlalchemy import func, select
 
 from langchain_threadmem import MemorySystem
 from langchain_threadmem.errors import MessageIdConflictError, NodeNotFoundError, UnsupportedMessageError
-from langchain_threadmem.messages.codec import encode
-from langchain_threadmem.messages.convert import messages_of
+from langchain_threadmem.messages.codec import encode, messages_of
 from langchain_threadmem.storage import schema
 from langchain_threadmem.storage.database import open_database
 from langchain_threadmem.storage.group_commit import run_all

@@ -12,10 +12,10 @@ from langchain_core.messages import AIMessage, HumanMessage
 
 from langchain_threadmem import ChatMemory, MemorySystem
 from langchain_threadmem.errors import MessageIdConflictError
-from langchain_threadmem.messages.ids import new_id
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn, Statement
 from langchain_threadmem.tree import copying, nodes, trees
+from langchain_threadmem.tree.append import drafts_of
 from langchain_threadmem.tree.nodes import NodeRow
 
 REVIVE = Statement.of(
@@ -24,21 +24,25 @@ REVIVE = Statement.of(
 )
 
 
+def new_ids(number: int) -> list[str]:
+    return [draft.id for draft in drafts_of([HumanMessage("Hello")] * number)]
+
+
 def test_new_ids_are_uuids_in_the_order_of_their_times() -> None:
-    ids = [new_id() for _ in range(1000)]
+    ids = new_ids(1000)
     assert {UUID(made).version for made in ids} == {7}
     assert sorted(set(ids)) == ids
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing forks here")
 def test_a_forked_process_makes_ids_of_its_own() -> None:
-    new_id()
+    new_ids(1)
     read, write = os.pipe()
     if (child := os.fork()) == 0:
-        os.write(write, " ".join(new_id() for _ in range(100)).encode())
+        os.write(write, " ".join(new_ids(100)).encode())
         os._exit(0)
     os.waitpid(child, 0)
-    ours = {new_id() for _ in range(1000)}
+    ours = set(new_ids(1000))
     theirs = os.read(read, 5000).decode().split()
     os.close(read)
     os.close(write)

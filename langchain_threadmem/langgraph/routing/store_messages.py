@@ -25,8 +25,7 @@ from langchain_threadmem.index.embed import embed_soon
 from langchain_threadmem.index.latest_vectors import stored_now
 from langchain_threadmem.index.removal import NOTHING_REMOVED, Removed, drop
 from langchain_threadmem.langgraph.routing.lineage import Lineage
-from langchain_threadmem.messages.codec import decode_stored, encode, is_same_answer, text_of
-from langchain_threadmem.messages.convert import messages_of
+from langchain_threadmem.messages.codec import decode_stored, encode, is_same_answer, messages_of, text_of
 from langchain_threadmem.messages.ids import LONGEST_ID, identify, name_of, own_id
 from langchain_threadmem.messages.prompt import newest_human
 from langchain_threadmem.messages.quoting import is_made_up
@@ -46,14 +45,13 @@ from langchain_threadmem.storage.statements import BoundStatement, Conn
 from langchain_threadmem.summaries import queries as summary_queries
 from langchain_threadmem.tree import nodes, superseding, trees, turn_branches
 from langchain_threadmem.tree import placements as stored_placements
-from langchain_threadmem.tree.append import TIP, Parent
+from langchain_threadmem.tree.append import TIP, Parent, drafts_of
 from langchain_threadmem.tree.conversation import created_tree_of, read_in_tree, tree_of
 from langchain_threadmem.tree.lists import stored_lists
 from langchain_threadmem.tree.lists.encoded import EncodedMessage
 from langchain_threadmem.tree.lists.list_cache import CachedList, ListCache, PreparedList
 from langchain_threadmem.tree.lists.stored_lists import Newest, PlacementRows, StoredList, place_list
 from langchain_threadmem.tree.node import ConversationNode
-from langchain_threadmem.tree.rows import drafts_of
 from langchain_threadmem.tree.trees import TreeEpoch
 
 NOTHING = StoredList([], None, former=False)
@@ -362,7 +360,8 @@ def remember(
 
     written = yield from write_list(conversation, PreparedList.of_encoded(encoded), work)
     stored_now(conversation.runtime, selected.vectors)
-    embed_soon(conversation.runtime, (conversation.tree,))
+    if conversation.runtime.embeds_ahead:
+        embed_soon(conversation.runtime, (conversation.tree,))
     return written
 
 
