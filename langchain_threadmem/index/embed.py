@@ -58,8 +58,6 @@ class EmbeddingQueue(Component):
 
     def __init__(self, runtime: Runtime) -> None:
         super().__init__(runtime)
-        self.searched = False
-        """Whether vectors were searched; after the first search new messages are embedded."""
         self.compared = False
         """Whether the dimensions of the stored vectors were compared with those of the model."""
         self.job = "embedding", runtime.owner

@@ -134,17 +134,17 @@ class RecallOptions:
             )
         if self.reranker is not None and not callable(getattr(self.reranker, "rerank", None)):
             raise InputError(f"{self.reranker!r} is not a reranker; pass an object with rerank(query, texts)")
-        parse(self.filters, FIELDS)
+        _ = self.condition
 
     @property
     def condition(self) -> Condition | None:
         """The condition of `filters`."""
-        return parse(self.filters, FIELDS)
+        return None if self.filters is None else parse(self.filters, FIELDS)
 
     @property
     def ranks(self) -> frozenset[int]:
         """The ranks of possible hits."""
-        ranks = _ranks(self.rank)
+        ranks: frozenset[int] = self.rank  # type: ignore[assignment] # as `__post_init__` sets it
         return ranks if self.speaker is None and self.role is None else ranks & {0}
 
     @property

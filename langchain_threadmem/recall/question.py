@@ -78,6 +78,6 @@ def question_of(
         frozenset(named),
         language.asks_when is not None and bool(language.asks_when.search(lower)),
         language.asks_amount is not None and bool(language.asks_amount.search(lower)),
-        any(word in language.other_words for word in words),
+        not language.other_words.isdisjoint(words),
         span_of(lower, language.months, newest, now),
     )

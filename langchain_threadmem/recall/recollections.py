@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import NamedTuple
 
 from langchain_threadmem.engine.flow import Flow, Sql
@@ -25,6 +26,8 @@ from langchain_threadmem.tree import nodes
 from langchain_threadmem.tree.node import ConversationNode
 from langchain_threadmem.tree.nodes import NodeRow
 from langchain_threadmem.tree.rows import is_recallable, nodes_of
+
+_KEY = attrgetter("key")
 
 
 class ReadHit(NamedTuple):
@@ -86,15 +89,12 @@ def recollections(runtime: Runtime, pairs: Pairs, depth: int) -> Flow[list[Recol
     node_of = {found.row.key: found.recollection.node for _, found in pairs if found.row is not None}
     ancestors = {row.key: row for rows in rows_of.values() for row in rows if row.key not in node_of}
     node_of |= zip(ancestors, nodes_of(list(ancestors.values()), runtime.parts.read), strict=True)
-    thread_of = {key: tuple(node_of[row.key] for row in rows) for key, rows in rows_of.items()}
-    return [
-        replace(
-            found.recollection,
-            score=hit.score,
-            thread=thread_of.get(hit.key, found.recollection.thread),
-        )
-        for hit, found in pairs
-    ]
+    results = []
+    for hit, found in pairs:
+        rows = rows_of.get(hit.key)
+        thread = tuple(map(node_of.__getitem__, map(_KEY, rows))) if rows else found.recollection.thread
+        results.append(replace(found.recollection, score=hit.score, thread=thread))
+    return results
 
 
 def _scored(hit: Recollection, score: float) -> Recollection:
@@ -154,23 +154,21 @@ def threads_of(pairs: Pairs, depth: int) -> Flow[dict[int, list[NodeRow]]]:
 def _leading_up(conn: Conn, keys: Collection[int], depth: int) -> dict[int, list[NodeRow]]:
     """Nodes after `depth` ancestors, oldest first; after more if the first would be a tool result."""
     path_of = nodes.threads(conn, keys, depth + 1)
-    torn = [key for key, path in path_of.items() if _is_torn(path)]
-    while torn:
+    longer = path_of
+    while torn := [key for key, (first, *_) in longer.items() if first.role == RESULT and first.parent]:
         depth += 1
         longer = nodes.threads(conn, torn, depth + 1)
-        torn = [key for key in torn if len(longer[key]) > len(path_of[key]) and _is_torn(longer[key])]
+        longer = {key: path for key, path in longer.items() if len(path) > len(path_of[key])}
         path_of |= longer
     return path_of
-
-
-def _is_torn(path: Sequence[NodeRow]) -> bool:
-    return path[0].role == RESULT and path[0].parent is not None
 
 
 def summaries_of(conn: Conn, owner: str, hits: Iterable[Hit[int]]) -> dict[int, Recollection]:
     """The summaries among the hits, by key."""
     hit_of = {hit.key: hit for hit in hits if hit.rank}
-    rows = unit_queries.by_keys(conn, owner, hit_of) if hit_of else []
+    if not hit_of:
+        return {}
+    rows = unit_queries.by_keys(conn, owner, hit_of)
     return {
         row.key: _summary(hit_of[row.key], row, unit)
         for row, unit in zip(rows, units_of(owner, rows, {}), strict=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -50,7 +51,7 @@ from langchain_threadmem.recall.scoring import (
 )
 from langchain_threadmem.recall.search import CandidateHits, Hit
 from langchain_threadmem.recall.unfold import leaves
-from langchain_threadmem.recall.versions import LOOKED_AHEAD, Utterance
+from langchain_threadmem.recall.versions import LOOKED_AHEAD
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.summaries import queries as summary_queries
 from langchain_threadmem.tree import nodes, trees
@@ -75,13 +76,11 @@ class PreparedQuery(NamedTuple):
         text: The query.
         vector: The unit vector of the query; without dimensions if there is no embedding model.
         near: The cosines of the nearest nodes, by key, for a search by candidates; `None` for words alone.
-        trees: The searched tree, and the tree of its summaries; `None` for all trees of the owner.
     """
 
     text: str
     vector: NDArray[np.float32]
     near: Mapping[int, float] | None = None
-    trees: Sequence[int] | None = None
 
 
 class Scored(NamedTuple):
@@ -109,39 +108,41 @@ class Scored(NamedTuple):
 
 
 def prepare(runtime: Runtime, tree: int | None, query: str, options: RecallOptions) -> Flow[PreparedQuery]:
-    """Update the indexes of a conversation or of the owner, and embed the query.
+    """Embed a query; for all conversations of an owner, update the indexes and search the vector index too.
 
-    For all conversations of an owner the vector index is searched too. The search that follows only reads the
-    database.
+    The search that follows only reads the database.
     """
-    if tree is None:
-        index = yield from catch_up_owner(runtime, options.wait)
-        vector = (yield from embed(runtime, [query], query=True))[0]
-        if not vector.size:
-            return PreparedQuery(query, vector)
-        near: Mapping[int, float] = {}  # A search for summaries alone scores all of them.
-        if 0 in options.ranks:
-            most = _most(runtime, tree, options, options.looked_at + LOOKED_AHEAD)
-            near = yield from nearest(runtime, index, vector, most)
-        return PreparedQuery(query, vector, near)
+    index = None if tree is not None else (yield from catch_up_owner(runtime, options.wait))
     vector = (yield from embed(runtime, [query], query=True))[0]
-    searched = yield from Sql(lambda conn: _searched(conn, tree, options))
-    for each in searched:
+    if tree is not None or not vector.size:
+        return PreparedQuery(query, vector)
+    near: Mapping[int, float] = {}  # A search for summaries alone scores all of them.
+    if 0 in options.ranks:
+        most = _most(runtime, tree, options, options.looked_at + LOOKED_AHEAD)
+        near = yield from nearest(runtime, index, vector, most)
+    return PreparedQuery(query, vector, near)
+
+
+def catch_up(runtime: Runtime, tree: int, options: RecallOptions) -> Flow[None]:
+    """Update the indexes of a conversation and of its summaries."""
+    for each in (yield from Sql(lambda conn: _searched(conn, tree, options))):
         if runtime.indexes_words:
             yield from catch_up_words(runtime, each)
-        if vector.size:
-            yield from embed_tree(runtime, each, options.wait)
-    return PreparedQuery(query, vector, trees=searched)
+        yield from embed_tree(runtime, each, options.wait)
 
 
-def is_outdated(conn: Conn, runtime: Runtime, query: PreparedQuery) -> bool:
-    """Whether the lexicon lacks messages that were written since a query was prepared."""
-    lexicon = runtime.get(Indexes).lexicon
-    if not runtime.indexes_words:
-        return False
-    if query.trees is None:
-        return bool(watermarks.missing(conn, runtime.owner, lexicon))
-    return bool(watermarks.missing_in(conn, lexicon, query.trees))
+def is_outdated(
+    conn: Conn, runtime: Runtime, tree: int | None, options: RecallOptions, *, embeds: bool
+) -> bool:
+    """Whether the lexicon lacks messages, or the vectors of a conversation if the search `embeds` them."""
+    indexes = runtime.get(Indexes)
+    if tree is None:
+        return runtime.indexes_words and bool(watermarks.missing(conn, runtime.owner, indexes.lexicon))
+    searched = _searched(conn, tree, options)
+    names = [indexes.lexicon] if runtime.indexes_words else []
+    if embeds and (options.wait or (options.wait is None and not runtime.read_only)):
+        names.append(watermarks.embeddings_of(indexes.model))
+    return any(map(partial(watermarks.missing_in, conn, trees=searched), names))
 
 
 def _searched(conn: Conn, tree: int, options: RecallOptions) -> list[int]:
@@ -189,8 +190,7 @@ class MemorySource:
     def read(self, hits: Sequence[Hit[int]]) -> Flow[Mapping[int, ReadHit]]:
         return (yield from found_of(self.runtime, hits))
 
-    def said(self, hit: Hit[int], value: ReadHit) -> Utterance:
-        return said_in(hit, value)
+    said = staticmethod(said_in)
 
     def fields(self, value: ReadHit) -> dict[str, object]:
         """The values of `recall.options.FIELDS`."""

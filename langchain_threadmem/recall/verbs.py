@@ -1,7 +1,8 @@
 """The verbs `recall`, `retrieve` and `recent`.
 
-A recall updates the indexes; then it searches and reads the hits, with their ancestors, in one snapshot of
-the database. `retrieve` returns messages in the order in which a model should read them.
+A recall searches and reads the hits, with their ancestors, in one snapshot of the database, after it has
+updated the indexes if they lack messages. `retrieve` returns messages in the order in which a model should
+read them.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from langchain_threadmem.recall.recollections import (
 )
 from langchain_threadmem.recall.results import Hits, Recollection
 from langchain_threadmem.recall.search import Hit, search
-from langchain_threadmem.recall.sources import MemorySource, PreparedQuery, is_outdated, prepare
+from langchain_threadmem.recall.sources import MemorySource, PreparedQuery, catch_up, is_outdated, prepare
 from langchain_threadmem.recall.versions import newest_first, sought_in
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import graph, nodes, read, trees
@@ -45,8 +46,8 @@ ReadHits = Callable[[Pairs], Flow[list[T]]]
 """Reads the results of hits."""
 Known = Callable[[Recollection], bool]
 """Whether the caller of a recall has a message or summary, which is then no hit."""
-SEARCHES = 3
-"""The maximum number of searches if messages are written between the update of the lexicon and the search."""
+MOST_UPDATES = 3
+"""The maximum number of updates of the indexes, if messages are written between an update and the search."""
 
 
 @telemetry.observed(
@@ -97,13 +98,19 @@ def _results(
             "scope='owner' searches indexes on disk, which an encrypted memory does not have; "
             "recall in one conversation at a time"
         )
-    for attempt in range(1, SEARCHES + 1):
-        prepared = yield from prepare(runtime, tree, query, options)
+    prepared = yield from prepare(runtime, tree, query, options)
+    embeds = bool(prepared.vector.size)
+    for left in range(MOST_UPDATES, -1, -1):
         result = yield from snapshot(
-            _searched(conversation, tree, prepared, options, read_hits, known, checks=attempt < SEARCHES)
+            _searched(conversation, tree, prepared, options, read_hits, known, checks=left > 0, embeds=embeds)
         )
         if result is not None:
             break
+        if tree is None:
+            prepared = yield from prepare(runtime, tree, query, options)
+        else:
+            yield from catch_up(runtime, tree, options)
+        embeds = False
     hits, results = result or ([], [])
     if not hits and tree is None:
         yield from Sql(lambda conn: trees.check_unsealed(conn, runtime.owner))
@@ -128,14 +135,15 @@ def _searched(
     known: Known | None,
     *,
     checks: bool,
+    embeds: bool,
 ) -> Flow[tuple[Pairs, list[T]] | None]:
     """The hits and their results; with a reranker the hits alone.
 
-    `None` if the lexicon lacks new messages and `checks` is set: of a message that was edited meanwhile
-    the search finds neither the old nor the new version.
+    `None` if `checks` is set and the lexicon lacks messages, or the vectors and `embeds` is set: of a message
+    that was edited meanwhile the search finds neither the old nor the new version.
     """
     runtime = conversation.runtime
-    if checks and (yield from Sql(lambda conn: is_outdated(conn, runtime, query))):
+    if checks and (yield from Sql(lambda conn: is_outdated(conn, runtime, tree, options, embeds=embeds))):
         return None
     hits = yield from search(
         MemorySource(runtime, tree, query, options),

@@ -373,10 +373,11 @@ def threads(conn: Conn, keys: Collection[int], most: int) -> dict[int, list[Node
     The cost is two statements, and further statements for each node with a graft among its ancestors.
     """
     near = spans_of(conn, [key for key in keys if key & LAST_POSITION < most - 1])
-    paths = {}
+    paths: dict[int, list[int]] = {}
     for key in keys:
-        ranges = newest(near[key], most) if key in near else [(key - most + 1, key)]
-        paths[key] = [node_key for first, last in ranges for node_key in range(first, last + 1)]
+        path = paths.setdefault(key, [])
+        for first, last in newest(near[key], most) if key in near else [(key - most + 1, key)]:
+            path += range(first, last + 1)
     row_of = {row.key: row for row in by_keys(conn, {key for path in paths.values() for key in path})}
     threads = {key: [*filter(None, map(row_of.get, path))] for key, path in paths.items()}
     for key, rows in threads.items():
