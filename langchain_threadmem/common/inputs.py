@@ -134,7 +134,7 @@ def is_number(value: object) -> TypeGuard[float]:
 
 def is_whole(value: object, least: int) -> TypeGuard[int]:
     """Whether a value is an integer of at least `least`; `True` and `False` are not."""
-    return isinstance(value, int) and is_number(value) and value >= least
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
 
 def is_share(value: object) -> TypeGuard[float]:

@@ -134,7 +134,10 @@ class Run(Mapping[str, Any]):
         headers of the request that begin with `x-`, and writes a `user_id` that is the user's identity in a
         run and the display name in an update of a state (langgraph-api 0.16.7, `api/threads.py`).
         """
-        identity = _of_user(self._authenticated, "identity")
+        user = self._authenticated
+        if user is None and not self.configurable:
+            return []
+        identity = _of_user(user, "identity")
         ids = [*([NamedOwner(USER, identity)] if identity else ()), *self._named(_USER_ID)]
         named = [each for field in PERSON_FIELDS for each in self._named(field)]
         if ids:

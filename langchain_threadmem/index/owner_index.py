@@ -61,20 +61,23 @@ def catch_up_owner(runtime: Runtime, wait: bool | None = True) -> Flow[VectorInd
     owner, model, indexes = runtime.owner, (yield from model_of(runtime)), runtime.get(Indexes)
     chooses_index = indexes.settings.chooses_index
     runtime.embeds_ahead = True
-    yield from catch_up_owner_words(runtime)
+    embeds = bool(model) and wait is not False
+
+    def missing(conn: Conn) -> tuple[dict[int, int], dict[int, int]]:
+        words = {} if runtime.read_only else watermarks.missing(conn, owner, indexes.lexicon)
+        return words, watermarks.missing(conn, owner, watermarks.embeddings_of(model)) if embeds else {}
+
+    without_words, without_vectors = yield from Sql(missing)
+    if without_words:
+        yield from catch_up_owner_words(runtime)
     if not model:
         return None
-    if wait is not False:
-        lacking = yield from Sql(
-            lambda conn: watermarks.missing(conn, owner, watermarks.embeddings_of(model))
-        )
-        yield from embed_trees(runtime, lacking, wait)
-    if runtime.read_only:
-        return (yield from _exact_of_owner(runtime))
-    if chooses_index:
-        counts = yield from Sql(lambda conn: _counts(conn, owner, model))
-        if counts[0] < EXACT_BELOW and not counts[1]:
-            return (yield from _exact_of_owner(runtime))
+    if without_vectors:
+        yield from embed_trees(runtime, without_vectors, wait)
+    if runtime.read_only or chooses_index:
+        exact = yield from _exact_of_owner(runtime, if_few=not runtime.read_only)
+        if exact is not None:
+            return exact
     index = yield from Call(indexes.index)
     if index is None:
         return None
@@ -143,13 +146,20 @@ def _counts(conn: Conn, owner: str, model: str) -> tuple[int, int]:
     return embedded_count, indexed
 
 
-def _exact_of_owner(runtime: Runtime) -> Flow[ExactIndex]:
-    """All vectors of the owner, cached and updated; each vector is read once."""
+def _exact_of_owner(runtime: Runtime, *, if_few: bool = False) -> Flow[ExactIndex | None]:
+    """All vectors of the owner, cached and updated; each vector is read once.
+
+    With `if_few` the result is `None` if they are many, or an index outside of the database contains some.
+    """
     owner, model = runtime.owner, runtime.get(Indexes).model
     name, vectors = watermarks.embeddings_of(model), runtime.get(OwnerVectors)
     whole = vectors.whole
 
-    def read(conn: Conn) -> tuple[dict[int, Reached], bool, list[Vectors]]:
+    def read(conn: Conn) -> tuple[dict[int, Reached], bool, list[Vectors]] | None:
+        if if_few:
+            count, indexed = _counts(conn, owner, model)
+            if count >= EXACT_BELOW or indexed:
+                return None
         current = watermarks.reached(conn, owner, name)
         grown = all(
             tree in current
@@ -167,7 +177,10 @@ def _exact_of_owner(runtime: Runtime) -> Flow[ExactIndex]:
         ]
         return current, bool(before), [embeddings.after_marks(conn, model, name, "", new_trees)[0], *parts]
 
-    current, is_continued, parts = yield from Sql(read)
+    found = yield from Sql(read)
+    if found is None:
+        return None
+    current, is_continued, parts = found
     if not is_continued:  # The cache is empty, or vectors were removed.
         whole = vectors.whole = ExactOwnerIndex(model)
     whole.add(parts, current)

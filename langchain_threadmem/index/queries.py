@@ -71,7 +71,7 @@ def put(conn: Conn, documents: Iterable[tuple[int, Document]]) -> None:
 
 def since(conn: Conn, tree_id: int, seq: int) -> list[DocumentRow]:
     """The documents of a tree's nodes with numbers above `seq`, in order."""
-    return [_record(row) for row in conn.all(_SINCE, tree_id, seq)]
+    return _records(conn.all(_SINCE, tree_id, seq))
 
 
 class OwnedRecord(NamedTuple):
@@ -85,7 +85,10 @@ class OwnedRecord(NamedTuple):
 def of_owner(conn: Conn, owner: str, keys: Sequence[int]) -> list[OwnedRecord]:
     """The records of nodes, if they are messages or summaries of an owner."""
     rows = conn.all(_OF_OWNER, json.dumps(keys), owner)
-    return [OwnedRecord(_record(row), row[-2], row[-1] == SUMMARIES) for row in rows]
+    records = _records([row[:-2] for row in rows])
+    return [
+        OwnedRecord(record, row[-2], row[-1] == SUMMARIES) for record, row in zip(records, rows, strict=True)
+    ]
 
 
 def with_documents(conn: Conn, owner: str, documents: Mapping[int, Document]) -> list[OwnedRecord]:
@@ -123,9 +126,11 @@ def take(conn: Conn, keys: Sequence[int]) -> list[tuple[NodeWords, int]]:
     return [(entry, length) for entry, length in lengths if entry.words]
 
 
-def _record(row: tuple[Any, ...]) -> DocumentRow:
-    key, seq, parent, role, state, terms, traits, speaker, time = row[:9]
-    return DocumentRow(key, seq, parent, role, state == State.LIVE, Document(terms, traits, speaker, time))
+def _records(rows: Iterable[tuple[Any, ...]]) -> list[DocumentRow]:
+    return [
+        DocumentRow(key, seq, parent, role, state == State.LIVE, Document(*document))
+        for key, seq, parent, role, state, *document in rows
+    ]
 
 
 def forget_words(conn: Conn, tree_id: int, owner: str) -> None:

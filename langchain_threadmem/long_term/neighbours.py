@@ -76,9 +76,11 @@ def chains_of(runtime: Runtime, hits: Sequence[UnitHit]) -> Flow[list[list[Memor
     No unit is in two chains.
     """
     groups: dict[tuple[str | None, str | None, bool], list[MemoryUnit]] = {}
-    for hit in hits:
-        groups.setdefault((hit.source, hit.unit.group_id, hit.unit.rank == 0), []).append(hit.unit)
-    place = {_place(hit.source, hit.unit): n for n, hit in reversed(list(enumerate(hits)))}
+    place: dict[UnitIdentity, int] = {}
+    for n, hit in enumerate(hits):
+        source, unit = hit.source, hit.unit
+        groups.setdefault((source, unit.group_id, unit.rank == 0), []).append(unit)
+        place.setdefault(_place(source, unit), n)
     chains = [
         (name, chain)
         for (name, _, is_message), units in groups.items()

@@ -251,8 +251,10 @@ def query(runtime: Runtime, question: CheckedQuery) -> Flow[list[list[MemoryUnit
 
 def _others(hits: Sequence[UnitHit], shown: Sequence[UnitHit]) -> list[UnitHit]:
     """The hits whose texts other hits do not have."""
-    wordings = {said_by(hit.unit).wording for hit in shown}
-    return [hit for hit in hits if said_by(hit.unit).wording not in wordings]
+    if not shown:
+        return list(hits)
+    wordings = {said_by(None, hit.unit).wording for hit in shown}
+    return [hit for hit in hits if said_by(None, hit.unit).wording not in wordings]
 
 
 def _memory_hits(runtime: Runtime, question: CheckedQuery, vector: Vector | None) -> Flow[list[UnitHit]]:
@@ -282,7 +284,7 @@ def _memory_hits(runtime: Runtime, question: CheckedQuery, vector: Vector | None
         )
         excluded = {hit.key for hit in hits if isinstance(hit.key, int)}
         missing = question.k - len(hits)
-        shown = {said_by(hit.unit).wording for hit in hits}
+        shown = {said_by(None, hit.unit).wording for hit in hits}
         more = yield from search(
             long_term,
             missing,
@@ -290,7 +292,7 @@ def _memory_hits(runtime: Runtime, question: CheckedQuery, vector: Vector | None
             within,
             excluded,
             sought=None if text is None else sought_in(text, runtime.get(Indexes).language),
-            known=(lambda unit: said_by(unit).wording in shown) if shown else None,
+            known=(lambda unit: said_by(None, unit).wording in shown) if shown else None,
         )
         hits += [UnitHit(hit.key, unit) for hit, unit in more]
     return hits

@@ -86,6 +86,16 @@ class SourceQuery(NamedTuple):
     within: CosineRange
 
 
+def said_by(hit: Hit[Any] | None, unit: MemoryUnit) -> Utterance:
+    """What a unit says, as a hit or by itself."""
+    summary = (unit.rank, unit.group_id, unit.id) if unit.rank else None
+    time = unit.end_time.timestamp()
+    if hit is None:
+        return Utterance(unit.content, unit.source, "", time, summary=summary)
+    order = hit.key if isinstance(hit.key, int) else 0
+    return Utterance(unit.content, unit.source, hit.speaker, hit.time or time, order, hit.why.terms, summary)
+
+
 @dataclass(frozen=True)
 class LongTermSource:
     """All messages and summaries of an owner.
@@ -153,21 +163,10 @@ class LongTermSource:
         keys, condition = [hit.key for hit in hits], self.query.condition
         return (yield from Sql(lambda conn: _present(conn, self.runtime.owner, keys, condition)))
 
-    def said(self, hit: Hit[int], value: MemoryUnit) -> Utterance:
-        return said_by(value, hit)
+    said = staticmethod(said_by)
 
     def fields(self, value: MemoryUnit) -> MemoryUnit:
         return value
-
-
-def said_by(unit: MemoryUnit, hit: Hit[Any] | None = None) -> Utterance:
-    """What a unit says."""
-    summary = (unit.rank, unit.group_id, unit.id) if unit.rank else None
-    time = unit.end_time.timestamp()
-    if hit is None:
-        return Utterance(unit.content, unit.source, "", time, summary=summary)
-    order = hit.key if isinstance(hit.key, int) else 0
-    return Utterance(unit.content, unit.source, hit.speaker, hit.time or time, order, hit.why.terms, summary)
 
 
 def long_term_source(runtime: Runtime, query: SourceQuery) -> Flow[LongTermSource]:
@@ -224,8 +223,7 @@ class ShortTermSource:
                 short.drop(key)
         return {hit.key: unit for hit in hits if (unit := short.unit(hit.key)) is not None}
 
-    def said(self, hit: Hit[Hashable], value: MemoryUnit) -> Utterance:
-        return said_by(value, hit)
+    said = staticmethod(said_by)
 
     def fields(self, value: MemoryUnit) -> MemoryUnit:
         return value
@@ -294,8 +292,7 @@ class ExternalSource:
         yield from ()
         return {hit.key: self._units[hit.key].unit for hit in hits}
 
-    def said(self, hit: Hit[Hashable], value: MemoryUnit) -> Utterance:
-        return said_by(value, hit)
+    said = staticmethod(said_by)
 
     def fields(self, value: MemoryUnit) -> MemoryUnit:
         return value

@@ -23,6 +23,7 @@ TYPES = {
     "chat": "chat",
 }
 """The names of roles in exports and in LangChain, and the LangChain message type of each."""
+_SOURCES = {name: "user" if kind == "human" else kind for name, kind in TYPES.items()}
 SPOKEN = ("human", "ai", "chat")
 """The types of messages that recall may return."""
 ANSWERING = ("ai", "tool", "function")
@@ -57,8 +58,7 @@ def source_named(name: str) -> str:
         >>> source_named("human"), source_named("assistant"), source_named("critic")
         ('user', 'ai', 'critic')
     """
-    kind = TYPES.get(name, name)
-    return "user" if kind == "human" else kind
+    return _SOURCES.get(name, name)
 
 
 def source_of(message: BaseMessage) -> str:
@@ -68,7 +68,7 @@ def source_of(message: BaseMessage) -> str:
         >>> source_of(HumanMessage("Hello")), source_of(ChatMessage("Psst", role="critic"))
         ('user', 'critic')
     """
-    return message.role if isinstance(message, ChatMessage) else source_named(message.type)
+    return message.role if isinstance(message, ChatMessage) else _SOURCES.get(message.type, message.type)
 
 
 def is_answer(message: BaseMessage) -> bool:

@@ -164,29 +164,26 @@ class Postings:
 
     def _post(self, row: int, terms: str, among: Sequence[str] | None) -> None:
         spoken, code = lines_of(terms)
+        counts: dict[str, float]
         if among is None:
-            counts: dict[str, float] = dict(Counter(spoken))
+            counts = dict(Counter(spoken))
             for term in code:
                 counts[term] = counts.get(term, 0.0) + CODE
-            leads = Counter((spoken or code)[:LEAD])
-            for term, count in counts.items():
-                self._enter(term, row, count, leads.get(term, 0))
         else:
-            lead = (spoken or code)[:LEAD]
-            for term in among:
-                count = spoken.count(term) + CODE * code.count(term)
-                if count:
-                    self._enter(term, row, count, lead.count(term))
-
-    def _enter(self, term: str, row: int, count: float, lead: int) -> None:
-        lists = self._lists.get(term)
-        if lists is None:
-            lists = self._lists[term] = (array("i"), array("f"), array("f"))
-            if marks(term):
-                self._marking.append(term)
-        lists[0].append(row)
-        lists[1].append(count)
-        lists[2].append(lead)
+            counts = {term: spoken.count(term) + CODE * code.count(term) for term in among}
+        lead = (spoken or code)[:LEAD]
+        in_lead = lead.count if among is not None else Counter(lead).__getitem__
+        for term, count in counts.items():
+            if not count:
+                continue
+            lists = self._lists.get(term)
+            if lists is None:
+                lists = self._lists[term] = (array("i"), array("f"), array("f"))
+                if marks(term):
+                    self._marking.append(term)
+            lists[0].append(row)
+            lists[1].append(count)
+            lists[2].append(in_lead(term))
 
     def mark_live(self, seqs: Iterable[int], version: int) -> None:
         """Record which messages are live.

@@ -134,8 +134,8 @@ def search(
         return [(hit, value) for hit, value, _ in results[:most]]
     last = [result.said for result in results[-LOOKED_AHEAD:]]
     older = [said for said in last if sought.may_state(said) and sought.covers(said)]
-    newer = [hit for hit in hits[read : read + LOOKED_AHEAD] if _may_update(hit, older)]
-    if newer:
+    following = hits[read : read + LOOKED_AHEAD] if older else ()
+    if newer := [hit for hit in following if _may_update(hit, older)]:
         known_wordings = {result.said.wording for result in results}
         further, _ = yield from _read(source, newer, len(newer), condition, known, values)
         results += [result for result in further if result.said.wording not in known_wordings]
