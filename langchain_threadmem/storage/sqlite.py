@@ -85,6 +85,8 @@ class SqliteDatabase(Threaded, forking.Forkable):
         weakref.finalize(self, _close_connections, self._connections).atexit = False
         self._cursor: Any = None
         self._conn: Any = None
+        self._is_ready = False
+        """Whether the writer has the triggers of checksums; they take longer than to open and read a file."""
         self._migrated = False
         self._file: tuple[str, int, int] | None = None
         """The path, inode and device of the file when it was opened."""
@@ -132,8 +134,6 @@ class SqliteDatabase(Threaded, forking.Forkable):
                 else:
                     migrate(conn, time.time())
                 cursor.execute("COMMIT")
-            if not self._read_only:
-                checksums.create_triggers(writer)
             if self.path is not None and self._file is None:
                 status = os.stat(self.path)
                 self._file = os.path.abspath(self.path), status.st_ino, status.st_dev
@@ -145,6 +145,20 @@ class SqliteDatabase(Threaded, forking.Forkable):
             raise
         self._connections.add(writer)
         self._writer, self._cursor, self._conn = writer, cursor, conn
+        self._is_ready = self._read_only
+
+    def _add_triggers(self) -> None:
+        """Create the triggers of the writer, before its first transaction; the caller has the lock."""
+        writer = self._cursor.connection
+        try:
+            checksums.create_triggers(writer)
+        except BaseException as error:
+            self._writer = None  # The next write opens another connection.
+            self._close(writer)
+            if isinstance(error, _UNREADABLE):
+                raise translated(error, self._name) from error
+            raise
+        self._is_ready = True
 
     def before_fork(self) -> None:
         """Wait for transactions, and close all connections to the file."""
@@ -249,6 +263,8 @@ class SqliteDatabase(Threaded, forking.Forkable):
                 if self._file is not None:
                     self._check_file()
                 cursor, conn = self._cursor, self._conn
+                if not self._is_ready:
+                    self._add_triggers()
                 try:
                     cursor.execute(self._begin_write)
                     if owner is None:
