@@ -23,7 +23,7 @@ from langchain_threadmem.index.watermarks import Watermark
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import nodes, trees
-from langchain_threadmem.tree.rows import is_recallable, nodes_of
+from langchain_threadmem.tree.node import is_recallable, nodes_of
 
 WORDS_AT_ONCE = 5000
 """The number of messages that are added to the lexicon in one transaction."""

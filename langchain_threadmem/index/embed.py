@@ -36,9 +36,8 @@ from langchain_threadmem.messages.roles import source_of
 from langchain_threadmem.messages.tool_pairs import text_of_calls, with_calls
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import nodes, trees
-from langchain_threadmem.tree.node import ConversationNode
+from langchain_threadmem.tree.node import ConversationNode, is_recallable, nodes_of
 from langchain_threadmem.tree.nodes import EVERYTHING
-from langchain_threadmem.tree.rows import is_recallable, nodes_of
 
 VECTORS_AT_ONCE = 256
 """The number of messages in a batch of a call."""

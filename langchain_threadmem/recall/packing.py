@@ -24,8 +24,8 @@ from langchain_threadmem.recall.unfold import key_of_hit, leaves
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import nodes
 from langchain_threadmem.tree.conversation import Conversation
+from langchain_threadmem.tree.node import nodes_of
 from langchain_threadmem.tree.nodes import NodeRow
-from langchain_threadmem.tree.rows import nodes_of
 
 LONGEST_TURN = 64
 """The maximum number of messages after a hit that are packed with it."""

@@ -16,9 +16,17 @@ from numpy.typing import NDArray
 
 from langchain_threadmem.common import forking
 from langchain_threadmem.common.type_variables import T
+from langchain_threadmem.engine.flow import Flow, Sql
+from langchain_threadmem.engine.runtime import Runtime, TreeCache
+from langchain_threadmem.index import queries as document_queries
+from langchain_threadmem.index.catch_up_words import documents_of
 from langchain_threadmem.index.documents import CODE, LEAD, DocumentRow, lines_of, unpack
 from langchain_threadmem.index.language import split
+from langchain_threadmem.index.units import memory
 from langchain_threadmem.recall.instructions.directives import marks
+from langchain_threadmem.storage.schema import State
+from langchain_threadmem.storage.statements import Conn
+from langchain_threadmem.tree import grafts, nodes, trees
 
 REACH = 8
 """The number of messages before and after a message that form its neighbourhood."""
@@ -278,3 +286,51 @@ class Postings:
 
 def _mean(values: NDArray[np.float32]) -> float:
     return float(values.mean()) if len(values) else 1.0
+
+
+class PostingsCache(TreeCache[Postings]):
+    """The postings of conversations, by tree and epoch."""
+
+    capacity = 16
+
+
+def postings_of(runtime: Runtime, tree: int, *, shared: bool = True) -> Flow[tuple[Postings, trees.Head]]:
+    """The postings of a conversation, and the head of the tree at the time of the read.
+
+    Encrypted messages are in no index on disk, so their postings are computed from the decrypted messages.
+
+    Args:
+        runtime: The owner's memory.
+        tree: The conversation.
+        shared: Whether to use the cached postings, which other threads update at the same time.
+    """
+    cache = runtime.get(PostingsCache).values
+
+    def read(conn: Conn) -> tuple[trees.Head, list[DocumentRow], list[int], list[tuple[int, int]]]:
+        head = trees.head(conn, tree)
+        cached = cache.get((tree, head.epoch)) if shared else None
+        records = records_of(conn, runtime, tree, cached.last if cached else 0)
+        if cached is not None and cached.version == head.version:
+            return head, records, [], []
+        return head, records, document_queries.dead(conn, tree), grafts.parents(conn, tree)
+
+    head, records, dead, moved = yield from Sql(read)
+    postings = cache.setdefault((tree, head.epoch), Postings) if shared else Postings()
+    with postings.lock:
+        postings.add(records)
+        if postings.version < head.version:
+            postings.mark_live(dead, head.version)
+            postings.set_parents(moved)
+    return postings, head
+
+
+def records_of(conn: Conn, runtime: Runtime, tree: int, last: int) -> list[DocumentRow]:
+    """The documents of a tree's nodes numbered above `last`, without forgotten nodes."""
+    if runtime.indexes_words:
+        return document_queries.since(conn, tree, last)
+    absent = memory.absent(conn, tree, last)
+    rows = [row for row in nodes.since(conn, tree, last) if row.key not in absent]
+    return [
+        DocumentRow(row.key, row.seq, row.parent, row.role, row.state == State.LIVE, document)
+        for row, (_, document) in zip(rows, documents_of(runtime, rows), strict=True)
+    ]

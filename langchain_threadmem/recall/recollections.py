@@ -23,9 +23,8 @@ from langchain_threadmem.recall.versions import Utterance, is_question
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import nodes
-from langchain_threadmem.tree.node import ConversationNode
+from langchain_threadmem.tree.node import ConversationNode, is_recallable, nodes_of
 from langchain_threadmem.tree.nodes import NodeRow
-from langchain_threadmem.tree.rows import is_recallable, nodes_of
 
 _KEY = attrgetter("key")
 

@@ -24,12 +24,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from langchain_threadmem.index.dates import DAY
+from langchain_threadmem.engine.flow import Flow, Sql
+from langchain_threadmem.engine.runtime import Runtime, TreeCache
 from langchain_threadmem.index.documents import LEAD, DocumentRow
-from langchain_threadmem.recall.postings import REACH, Doubles, Figures, Postings
-from langchain_threadmem.recall.question import Question
+from langchain_threadmem.recall.postings import REACH, Doubles, Figures, Postings, records_of
+from langchain_threadmem.recall.question import DAY, Question
 from langchain_threadmem.recall.weights import ASSISTANT, PEOPLE
+from langchain_threadmem.storage.statements import Conn
+from langchain_threadmem.summaries import queries as summary_queries
 from langchain_threadmem.summaries.queries import Extent
+from langchain_threadmem.tree import trees
 
 K1 = 1.2
 B = 0.5
@@ -369,3 +373,27 @@ class SummaryIndex:
         if cosine is not None and parts.cosine is None:
             parts = parts._replace(cosine=beside)  # The messages are scored with the weights for embeddings.
         return parts._replace(date=nearness(question, self.started, self.postings.rows["time"]))
+
+
+class SummaryIndexCache(TreeCache[SummaryIndex]):
+    """The summaries of conversations as scored texts, by tree and epoch."""
+
+    capacity = 16
+
+
+def summary_index_of(runtime: Runtime, tree: int) -> Flow[SummaryIndex]:
+    """The summaries in a tree of summaries; all are read again when one changes, because they are few."""
+    cache = runtime.get(SummaryIndexCache).values
+
+    def read(conn: Conn) -> tuple[int, SummaryIndex]:
+        head = trees.head(conn, tree)
+        cached = cache.get((tree, head.epoch))
+        if cached is not None and cached.version == head.version:
+            return head.epoch, cached
+        records = records_of(conn, runtime, tree, 0)
+        return head.epoch, SummaryIndex(records, summary_queries.extents(conn, tree), head.version)
+
+    epoch, index = yield from Sql(read)
+    if index.whole:
+        cache.put((tree, epoch), index)
+    return index

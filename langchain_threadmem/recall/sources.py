@@ -32,10 +32,9 @@ from langchain_threadmem.index.vectors import NONE
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.recall import candidates
 from langchain_threadmem.recall.candidates import Suggestions, by_words, nearest, nearest_of
-from langchain_threadmem.recall.conversation_index import postings_of, summary_index_of
 from langchain_threadmem.recall.instructions.standing import keys_in, keys_of_owner
 from langchain_threadmem.recall.options import RecallOptions
-from langchain_threadmem.recall.postings import Doubles, Figures, Postings
+from langchain_threadmem.recall.postings import Doubles, Figures, Postings, postings_of
 from langchain_threadmem.recall.question import Question, question_of
 from langchain_threadmem.recall.recollections import ReadHit, found_of, said_in
 from langchain_threadmem.recall.results import Why
@@ -48,6 +47,7 @@ from langchain_threadmem.recall.scoring import (
     discounted,
     parts_of,
     scores,
+    summary_index_of,
 )
 from langchain_threadmem.recall.search import CandidateHits, Hit
 from langchain_threadmem.recall.unfold import leaves

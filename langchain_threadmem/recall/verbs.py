@@ -37,8 +37,8 @@ from langchain_threadmem.recall.versions import newest_first, sought_in
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import graph, nodes, read, trees
 from langchain_threadmem.tree.conversation import Conversation, found_tree_of, tree_of
+from langchain_threadmem.tree.node import nodes_of
 from langchain_threadmem.tree.nodes import NodeRow
-from langchain_threadmem.tree.rows import nodes_of
 
 Order = Literal["chronological", "relevance"]
 Fallback = Literal["nothing", "recent"]

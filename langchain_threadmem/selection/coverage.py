@@ -40,9 +40,8 @@ from langchain_threadmem.selection.run_selector import ThreadedConversation
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import nodes, read, trees
 from langchain_threadmem.tree.conversation import tree_of
-from langchain_threadmem.tree.node import Chances
+from langchain_threadmem.tree.node import Chances, nodes_of
 from langchain_threadmem.tree.nodes import NodeRow
-from langchain_threadmem.tree.rows import nodes_of
 from langchain_threadmem.tree.trees import TreeVersion
 
 FLOOR = 60

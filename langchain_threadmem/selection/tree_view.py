@@ -20,8 +20,7 @@ from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import graph, nodes, trees
 from langchain_threadmem.tree import placements as stored_placements
 from langchain_threadmem.tree.graph import parents_first
-from langchain_threadmem.tree.node import Bias, Chances, ConversationNode, Placement
-from langchain_threadmem.tree.rows import nodes_of
+from langchain_threadmem.tree.node import Bias, Chances, ConversationNode, Placement, nodes_of
 
 if TYPE_CHECKING:
     import networkx as nx

@@ -41,9 +41,8 @@ from langchain_threadmem.summaries.summarizers import Summarizer, summary_of
 from langchain_threadmem.tree import nodes, stale_marks, trees
 from langchain_threadmem.tree.conversation import Conversation, node_in, tree_of
 from langchain_threadmem.tree.graph import parents_first
-from langchain_threadmem.tree.node import ConversationNode
+from langchain_threadmem.tree.node import ConversationNode, nodes_of
 from langchain_threadmem.tree.nodes import NodeRow
-from langchain_threadmem.tree.rows import nodes_of
 
 ATTEMPTS = 5
 

@@ -10,9 +10,8 @@ from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import branches, nodes, placements, trees
 from langchain_threadmem.tree.conversation import Conversation, node_in, tree_of
-from langchain_threadmem.tree.node import ConversationNode, Placement
+from langchain_threadmem.tree.node import ConversationNode, Placement, nodes_of
 from langchain_threadmem.tree.nodes import NodeRow, Outline
-from langchain_threadmem.tree.rows import nodes_of
 
 MessageRef = str | int
 """A message of a conversation: the `id` of the message, or the `id` of its node."""

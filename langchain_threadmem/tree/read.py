@@ -15,8 +15,7 @@ from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import nodes, trees
 from langchain_threadmem.tree import placements as stored_placements
 from langchain_threadmem.tree.conversation import Conversation, node_in, tree_of
-from langchain_threadmem.tree.node import ConversationNode
-from langchain_threadmem.tree.rows import DecodedMessages, nodes_of
+from langchain_threadmem.tree.node import ConversationNode, DecodedMessages, nodes_of
 from langchain_threadmem.tree.trees import TreeEpoch
 
 _TAIL = 64

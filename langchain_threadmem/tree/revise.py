@@ -20,9 +20,15 @@ from langchain_threadmem.tree import placements as stored_placements
 from langchain_threadmem.tree.append import Draft, Written, drafts_of
 from langchain_threadmem.tree.conversation import Conversation, created_tree_of, node_in, tree_of
 from langchain_threadmem.tree.graph import parents_first
-from langchain_threadmem.tree.node import BY_HAND, KEPT_BY_HAND, ConversationNode, Placement, known_chances
+from langchain_threadmem.tree.node import (
+    BY_HAND,
+    KEPT_BY_HAND,
+    ConversationNode,
+    Placement,
+    known_chances,
+    nodes_of,
+)
 from langchain_threadmem.tree.nodes import NodeRow, Outline
-from langchain_threadmem.tree.rows import nodes_of
 
 HIGHEST_ID = 2**62
 FIRST = 1

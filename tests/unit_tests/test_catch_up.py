@@ -16,7 +16,7 @@ from langchain_threadmem.engine.flow import run
 from langchain_threadmem.index import embed, owner_index, vectors
 from langchain_threadmem.index.indexes import Indexes, IndexSettings
 from langchain_threadmem.maintenance.removal.forget import forget_message
-from langchain_threadmem.recall.conversation_index import PostingsCache
+from langchain_threadmem.recall.postings import PostingsCache
 from langchain_threadmem.storage.statements import Conn
 
 Wrap = Callable[[Any], Any]

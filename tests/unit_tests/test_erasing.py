@@ -42,7 +42,7 @@ from langchain_threadmem.storage import schema
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Statement
 from langchain_threadmem.tree.graph import nearest_remaining, spliced
-from langchain_threadmem.tree.rows import DecodedMessages
+from langchain_threadmem.tree.node import DecodedMessages
 
 Wrap = Callable[[Any], Any]
 ANY = (None, None)

@@ -13,10 +13,10 @@ from snowballstemmer import stemmer
 
 from langchain_threadmem import Language
 from langchain_threadmem.index import language
-from langchain_threadmem.index.dates import DAY, said_at, span_of
 from langchain_threadmem.index.documents import Traits, document_of, lines_of, unpack
 from langchain_threadmem.index.language import ENGLISH, MONTHS, PLAIN, split
-from langchain_threadmem.recall.question import question_of
+from langchain_threadmem.messages.times import said_at
+from langchain_threadmem.recall.question import DAY, question_of, span_of
 
 NOW = datetime(2024, 3, 20, 15, tzinfo=UTC).timestamp()
 

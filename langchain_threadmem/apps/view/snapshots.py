@@ -15,8 +15,7 @@ from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import graph, nodes, placements, trees
-from langchain_threadmem.tree.node import ConversationNode
-from langchain_threadmem.tree.rows import nodes_of
+from langchain_threadmem.tree.node import ConversationNode, nodes_of
 
 CACHED = 4
 """The number of cached conversations."""

@@ -35,8 +35,8 @@ from langchain_threadmem.messages.codec import Parsed
 from langchain_threadmem.messages.parts import TypedBytes
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import trees
+from langchain_threadmem.tree.node import DecodedMessages
 from langchain_threadmem.tree.nodes import EVERYTHING
-from langchain_threadmem.tree.rows import DecodedMessages
 from langchain_threadmem.tree.trees import TreeVersion
 
 log = logging.getLogger(__package__)

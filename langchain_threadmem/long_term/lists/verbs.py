@@ -34,9 +34,8 @@ from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import navigate, nodes, placements, trees
 from langchain_threadmem.tree.conversation import Conversation, tree_of
 from langchain_threadmem.tree.navigate import MessageRef
-from langchain_threadmem.tree.node import ConversationNode, MessageSummary, Placement
+from langchain_threadmem.tree.node import ConversationNode, MessageSummary, Placement, nodes_of
 from langchain_threadmem.tree.nodes import NodeRow
-from langchain_threadmem.tree.rows import nodes_of
 from langchain_threadmem.tree.trees import NO_TREE
 
 Archived = bool | Literal["both"]

@@ -34,7 +34,7 @@ from langchain_threadmem.messages.tool_pairs import with_results_below
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.summaries import queries as summary_queries
 from langchain_threadmem.tree import nodes, trees
-from langchain_threadmem.tree.rows import nodes_of
+from langchain_threadmem.tree.node import nodes_of
 
 _NOT_OPEN = "the vector index: another process has it open, or it cannot be opened from here"
 

@@ -31,9 +31,8 @@ from langchain_threadmem.summaries import queries as summary_queries
 from langchain_threadmem.tree import nodes, stale_marks, trees
 from langchain_threadmem.tree.conversation import Conversation, tree_of
 from langchain_threadmem.tree.navigate import MessageRef, message_in
-from langchain_threadmem.tree.node import ConversationNode
+from langchain_threadmem.tree.node import ConversationNode, is_lost, is_recallable, nodes_of
 from langchain_threadmem.tree.nodes import NodeRow
-from langchain_threadmem.tree.rows import is_lost, is_recallable, nodes_of
 
 log = logging.getLogger(__package__)
 

@@ -12,7 +12,7 @@ from langchain_threadmem.storage import encryption_keys
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.summaries import queries as summary_queries
 from langchain_threadmem.tree import nodes, trees
-from langchain_threadmem.tree.rows import is_lost, nodes_of
+from langchain_threadmem.tree.node import is_lost, nodes_of
 
 ROWS_AT_ONCE = 1_000
 

@@ -24,20 +24,18 @@ from langchain_threadmem.index.language import Language, stop_terms
 from langchain_threadmem.index.unindexed import Unindexed
 from langchain_threadmem.index.units import memory
 from langchain_threadmem.messages.codec import text_of
-from langchain_threadmem.recall.conversation_index import postings_of
 from langchain_threadmem.recall.instructions.directives import (
     SEARCHED,
     DirectiveKind,
     directives_in,
     revokes_all,
 )
-from langchain_threadmem.recall.postings import Postings
+from langchain_threadmem.recall.postings import Postings, postings_of
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import nodes
 from langchain_threadmem.tree.conversation import Conversation, tree_of
-from langchain_threadmem.tree.node import ConversationNode
+from langchain_threadmem.tree.node import ConversationNode, nodes_of
 from langchain_threadmem.tree.nodes import NodeRow
-from langchain_threadmem.tree.rows import nodes_of
 
 MOST = 400
 """The number of newest messages of an owner in which instructions are searched."""

@@ -16,7 +16,7 @@ from langchain_threadmem.selection.tree_view import TreeView
 from langchain_threadmem.selection.turn_ends import TurnEnd
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import nodes
-from langchain_threadmem.tree.rows import nodes_of
+from langchain_threadmem.tree.node import nodes_of
 
 TextOf = Callable[[BaseMessage], str]
 

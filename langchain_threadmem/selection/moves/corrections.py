@@ -27,9 +27,16 @@ from langchain_threadmem.tree import branches, nodes, revise, superseding, trees
 from langchain_threadmem.tree import placements as stored_placements
 from langchain_threadmem.tree.conversation import Conversation, node_in, tree_of
 from langchain_threadmem.tree.navigate import MessageRef, message_in
-from langchain_threadmem.tree.node import BY_HAND, DOUBTFUL, Bias, Chances, ConversationNode, Placement
+from langchain_threadmem.tree.node import (
+    BY_HAND,
+    DOUBTFUL,
+    Bias,
+    Chances,
+    ConversationNode,
+    Placement,
+    nodes_of,
+)
 from langchain_threadmem.tree.nodes import NodeRow
-from langchain_threadmem.tree.rows import nodes_of
 
 PRIOR = 3.0
 """The precision of the prior of a bias, which is normal with mean 0: one correction adds at most a third."""
