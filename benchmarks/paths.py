@@ -35,13 +35,13 @@ PACKAGE = str(Path(langchain_threadmem.__file__).parent)
 TURNS, WARM = 40, 6
 """The turns of the conversation, and the calls before the counted call."""
 BUDGETS = {
-    "append, linear": (25, 80),
-    "append, semantic": (51, 616),
-    "select_thread_node": (77, 1325),
-    "put": (29, 200),
-    "recall": (41, 730),
-    "query": (47, 1285),
-    "erase": (37, 358),
+    "append, linear": (13, 40),
+    "append, semantic": (48, 590),
+    "select_thread_node": (75, 1310),
+    "put": (28, 200),
+    "recall": (33, 495),
+    "query": (41, 1010),
+    "erase": (35, 325),
 }
 """The highest allowed numbers of files and of calls of each method."""
 

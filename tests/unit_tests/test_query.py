@@ -14,7 +14,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 
 from langchain_threadmem import MemorySystem, MemoryUnit
 from langchain_threadmem.errors import InputError, SessionNotFoundError
-from langchain_threadmem.long_term.neighbours import linked
+from langchain_threadmem.long_term.query import linked
 
 Wrap = Callable[[Any], Any]
 ANY = (None, None)

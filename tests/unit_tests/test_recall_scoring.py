@@ -13,10 +13,10 @@ from langchain_core.messages import AIMessage, HumanMessage
 
 from langchain_threadmem.index.documents import DocumentRow, document_of
 from langchain_threadmem.index.language import ENGLISH
+from langchain_threadmem.recall.candidates import likely_keys
 from langchain_threadmem.recall.postings import REACH, SESSION, Postings
 from langchain_threadmem.recall.question import question_of
 from langchain_threadmem.recall.scoring import assistance, parts_of, people_parts, scores, turn_parts
-from langchain_threadmem.recall.term_windows import likely_keys
 from langchain_threadmem.recall.weights import ASSISTANT, PEOPLE
 
 SMALL_TALK = ("The weather is mild.", "Supper was good.", "Trains were late.", "Music helps.")
