@@ -87,16 +87,12 @@ class Token(NamedTuple):
         kind: "line", "tag", "mark", "word", "sign", "greeting" or "thanks".
         start: The place of its first character in the text.
         end: The place after its last character.
-        apart: Whether there is white space, or no text, on both sides.
-        capital: Whether it begins with a capital.
     """
 
     key: str
     kind: str
     start: int
     end: int
-    apart: bool = True
-    capital: bool = True
 
     @property
     def is_word(self) -> bool:
@@ -115,11 +111,13 @@ class TokenizedPart(NamedTuple):
         keys: Their keys.
         tokens: The tokens.
         filled: The number of tokens down to the last that is no line and no sign.
+        text: The text.
     """
 
     keys: TokenKeys
-    tokens: tuple[Token, ...]
+    tokens: Sequence[Token]
     filled: int
+    text: str
 
 
 class Evidence(NamedTuple):
@@ -143,7 +141,7 @@ AFTER_GREETING: Final = Evidence(0.9, 3)
 
 @cache_of_texts(8192)
 def _beginning(text: str, most: int) -> TokenizedPart:
-    return _read(_tokens(text[:most], greets=True))
+    return _read(text, _tokens(text[:most], greets=True))
 
 
 class Edges(NamedTuple):
@@ -160,7 +158,8 @@ def _edges(text: str) -> Edges | None:
         return None
     last = _ending(text, end=LAST).tokens
     stops = next((place for place, token in enumerate(last) if not token.is_sign(_STOPS)), len(last))
-    return Edges(_beginning(text, FIRST).keys[:1], tuple(token.key for token in last[: stops + 1]))
+    first = _tokens(text[:FIRST], greets=True, most=1)
+    return Edges(tuple(token.key for token in first), tuple(token.key for token in last[: stops + 1]))
 
 
 @cache_of_texts(8192)
@@ -172,25 +171,26 @@ def _ending(text: str, thanks: bool = True, end: int = END) -> TokenizedPart:
     tokens = _tokens(tail[:place], offset=offset)
     if place is not None:
         tokens.append(Token(THANKING, "thanks", offset + place, len(text)))
-    return _read(tokens[::-1])
+    return _read(text, tokens[::-1])
 
 
-def _read(tokens: Sequence[Token]) -> TokenizedPart:
-    filled = [place for place, token in enumerate(tokens, 1) if token.kind not in ("line", "sign")]
-    return TokenizedPart(tuple([token.key for token in tokens]), tuple(tokens), filled[-1] if filled else 0)
+def _read(text: str, tokens: Sequence[Token]) -> TokenizedPart:
+    filled = len(tokens)
+    while filled and tokens[filled - 1].kind in ("line", "sign"):
+        filled -= 1
+    return TokenizedPart(tuple([token.key for token in tokens]), tokens, filled, text)
 
 
-def _tokens(text: str, *, greets: bool = False, offset: int = 0) -> list[Token]:
-    """The tokens of a text that begins at a place of a longer text."""
+def _tokens(text: str, *, greets: bool = False, offset: int = 0, most: int = LONG) -> list[Token]:
+    """The first tokens of a text that begins at a place of a longer text."""
     tokens: list[Token] = []
-    at, may_greet, length = 0, greets, len(text)
-    while (found := _TOKEN.search(text, at)) is not None:
-        kind, start, end = str(found.lastgroup), found.start(), found.end()
+    at, may_greet = 0, greets
+    while len(tokens) < most and (found := _TOKEN.search(text, at)) is not None:
+        kind, (start, end) = str(found.lastgroup), found.span()
         if may_greet and kind == "word" and (greeting := GREETING.match(text, start)):
             kind, end = "greeting", greeting.end()
-        apart = (not start or text[start - 1].isspace()) and (end == length or text[end].isspace())
         key = _key(kind, text[start:end])
-        tokens.append(Token(key, kind, start + offset, end + offset, apart, text[start].isupper()))
+        tokens.append(Token(key, kind, start + offset, end + offset))
         # A greeting stands at the beginning, or after a time stamp, a tag or a sign.
         may_greet = greets and (kind not in ("word", "greeting") or (may_greet and key == NUMBER))
         at = end
@@ -261,7 +261,7 @@ class ConstantText:
         if self.questions:
             yield from (end for label, end in reversed(_labels(text)) if label in self.questions)
         if self.beginnings:
-            keys, tokens, _ = _beginning(text, LONG if len(self.beginnings[0]) > FEW else SHORT)
+            keys, tokens, *_ = _beginning(text, LONG if len(self.beginnings[0]) > FEW else SHORT)
             for beginning in self.beginnings:
                 if keys[: len(beginning)] == beginning:
                     yield tokens[len(beginning) - 1].end
@@ -271,7 +271,7 @@ class ConstantText:
     def _ends(self, text: str) -> Iterable[tuple[int, bool]]:
         """The places of constant ends, the first first, and whether each is a part of a sentence."""
         for thanks in (True, False) if self.endings else ():
-            keys, tokens, _ = _ending(text, thanks)
+            keys, tokens, *_ = _ending(text, thanks)
             for ending in self.endings:
                 if keys[: len(ending)] == ending:
                     first = tokens[len(ending) - 1]
@@ -413,7 +413,7 @@ def _ends(sharing: Sequence[TokenizedPart], depth: int, *, begun: bool) -> Evide
         stops = sum([sign in _STOPS or sign == "\n" for sign in signs])
         if 2 * stops >= len(sharing):
             return CLEAR if words > 1 else WEAK
-        if words > 3 and token.capital:
+        if words > 3 and sharing[0].text[token.start].isupper():
             return CLEAR
         pauses = sum([sign in _PAUSES for sign in signs])
         return WEAK if 2 * pauses >= len(sharing) else _undivided(tokens)
@@ -425,7 +425,9 @@ def _ends(sharing: Sequence[TokenizedPart], depth: int, *, begun: bool) -> Evide
         return CLEAR  # The end of a string in JSON.
     if not words:
         return CLEAR if begun else _of_signs(tokens)
-    return CLEAR if token.is_sign(_DIVIDING) and token.apart else None
+    text = sharing[0].text
+    is_apart = not (text[: token.start][-1:].strip() or text[token.end : token.end + 1].strip())
+    return CLEAR if token.is_sign(_DIVIDING) and is_apart else None
 
 
 def _leave_words(sharing: Sequence[TokenizedPart], depth: int) -> bool:
