@@ -15,6 +15,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -23,7 +24,7 @@ from langchain_threadmem.common.arrays import Floats
 from langchain_threadmem.selection.features.detect_language import language_of
 from langchain_threadmem.selection.features.structure import LEAST_CHANCE, Table
 from langchain_threadmem.selection.features.table import Candidates, check_vectors, describe
-from langchain_threadmem.selection.features.words import MESSAGE_CUE_AT, MessageFeatures, Reader
+from langchain_threadmem.selection.features.words import END_CUE_AT, MESSAGE_CUE_AT, MessageFeatures, Reader
 from langchain_threadmem.selection.model import (
     Networks,
     Way,
@@ -57,13 +58,13 @@ class Prior(NamedTuple):
         last: The factor on the odds of the last turn.
         greeted: Whether the thread of the last turn consists of greetings.
         announced: Whether the message announces another subject than that of the last turn.
-        restores: The result of `cues.restores`.
+        recalls: The earlier turn to which the message goes back, by each turn of its thread.
     """
 
     last: float = 1.0
     greeted: bool = False
     announced: bool = False
-    restores: str = ""
+    recalls: Mapping[int, int] = MappingProxyType({})
 
 
 NO_PRIOR = Prior()
@@ -91,10 +92,13 @@ Of 23,007 messages of the training conversations five do, and all open a thread.
 subjects continue the last thread, and nearly all whose subject is near that of the last thread.
 """
 RESTORES = 0.9
-"""The share of the probability of a thread that goes to its first answer if the message goes back to that. Of
-39,927 messages of the training conversations six match: three continue the first answer, one the second, and
-two, of dialogs without branches, the last. With the other tenth, coverage still shows the last turn.
+"""The share of the probability of a thread that goes to the earlier answer to which the message goes back. Of
+39,927 messages of the training conversations six go back to a first answer: three continue it, one the
+second, and two, of dialogs without branches, the last. With the other tenth, coverage still shows the last
+turn.
 """
+QUESTION_ALONE = 200
+"""The number of characters below which an answer with a question at its end is no version of anything."""
 WORDS_OF_GREETING = 2
 """The maximum number of terms of a greeting, such as "morning"."""
 OPEN, OPEN_BY_LEARNING, OPEN_AND_SAYS_NOTHING = 2.0, 3.0, 1000.0
@@ -216,14 +220,43 @@ def prior_of(turn_ends: Sequence[TurnEnd], message: str, reads: Reader, way: Way
     last, features = turn_ends[-1], reads.message(message)
     if features.announces:
         return Prior(announced=True)
-    if features.restores:
-        return Prior(restores=features.restores)
+    if features.restores or features.recalled:
+        return Prior(recalls=recalls(turn_ends, features, reads))
     odds = (LEANS_OF_AGENT if is_of_agent(turn_ends) else LEANS) ** features.leaning
     if last.is_open:
         says_nothing = message.strip() == last.human.strip() or _is_greeting(features)
         usual = OPEN if compatibility(way) is None else OPEN_BY_LEARNING
         odds *= OPEN_AND_SAYS_NOTHING if says_nothing else usual
     return Prior(odds, _is_greeted(turn_ends, reads))
+
+
+def recalls(turn_ends: Sequence[TurnEnd], message: MessageFeatures, reads: Reader) -> dict[int, int]:
+    """The earlier turn to which a message goes back, by each turn of its thread.
+
+    It is the first turn of the thread that is no greeting and no question, the turn before the last, or the
+    first turn that contains the most of the terms of the message's description ("your dinner ideas").
+    """
+    last, opening = turn_ends[-1], _openings(turn_ends)
+    if message.restores == "befores":
+        return {} if last.previous is None else {last.id: last.previous}
+    described = not message.restores
+    if described:
+        fit = reads.turns(turn_ends).containing(message.recalled)
+    else:
+        fit = [int(_is_version(end, reads)) for end in turn_ends]
+    first: dict[int | None, int] = {}
+    for end, count in zip(turn_ends, fit, strict=True):
+        if count and count >= (max(fit) if described else 1):
+            first.setdefault(opening[end.id], end.id)
+    if not described:
+        first = {top: first.get(top, top) for top in opening.values() if top is not None}
+    return {end.id: first[top] for end in turn_ends if (top := opening[end.id]) in first}
+
+
+def _is_version(turn: TurnEnd, reads: Reader) -> bool:
+    """Whether the answer of a turn gives something, rather than greets or asks."""
+    asks = len(turn.answer) < QUESTION_ALONE and reads.turns([turn]).ends[0][END_CUE_AT["asks"]]
+    return not (asks or _is_greeting(reads.message(turn.human)))
 
 
 def _is_greeted(turn_ends: Sequence[TurnEnd], reads: Reader) -> bool:
@@ -263,15 +296,12 @@ def weigh(
     if prior.greeted:  # What would open a thread continues the greeting.
         scores[-2] = np.logaddexp(scores[-2], scores[-1] + math.log1p(-AFTER_GREETINGS))
         scores[-1] += math.log(AFTER_GREETINGS)
-    if prior.announced or prior.restores:
+    if prior.announced:
         openings = _openings(turn_ends)
-        if prior.announced:
-            last = openings[turn_ends[-1].id]
-            scores[:-1] -= [math.log(LEAVES) * (openings[id_] == last) for id_ in candidates.ids[:-1]]
-        else:
-            scores = _restored(
-                scores, candidates.ids, turn_ends, openings if prior.restores == "firsts" else {}
-            )
+        last = openings[turn_ends[-1].id]
+        scores[:-1] -= [math.log(LEAVES) * (openings[id_] == last) for id_ in candidates.ids[:-1]]
+    elif prior.recalls:
+        scores = _recalled(scores, candidates.ids, prior.recalls, turn_ends[-1].id)
     if bias.corrections:
         scores[-1] += bias.new_thread
         scores[:-2] += bias.going_back
@@ -292,26 +322,22 @@ def _openings(turn_ends: Sequence[TurnEnd]) -> dict[int | None, int | None]:
     return opening
 
 
-def _restored(
-    scores: Table,
-    ids: Sequence[int | None],
-    turn_ends: Sequence[TurnEnd],
-    openings: Mapping[int | None, int | None],
+def _recalled(
+    scores: Table, ids: Sequence[int | None], recalls: Mapping[int, int], last: int
 ) -> Table:
-    """The scores of candidates for a message that goes back to the first or to the last but one answer.
+    """The scores of candidates for a message that goes back to an earlier turn.
 
-    A share of the probability of each turn goes to the first turn of its thread, or of the last turn to the
-    turn before it; that of the new root, too, since such a message opens no thread.
+    A share of the probability of each turn goes to the turn that is recalled in its thread; that of other
+    threads, and of the new root, since such a message opens no thread, to the likeliest of these.
     """
-    last = turn_ends[-1]
-    to = openings or {last.id: last.previous}
     rows: dict[int | None, int] = {id_: row for row, id_ in enumerate(ids) if id_ is not None}
-    of_last = rows.get(to[last.id], rows[last.id])
-    targets = [of_last if id_ is None else rows.get(to.get(id_), rows[id_]) for id_ in ids]
     chances = softmax(scores)
+    to = [rows.get(recalls.get(id_ or 0), -1) for id_ in ids]
+    gathered = np.bincount([row for row in to if row >= 0], [chance for row, chance in zip(to, chances, strict=True) if row >= 0], len(ids))
+    likeliest = rows.get(recalls.get(last), int(gathered.argmax()))
     moved = RESTORES * chances
     chances -= moved
-    np.add.at(chances, targets, moved)
+    np.add.at(chances, [row if row >= 0 else likeliest for row in to], moved)
     with np.errstate(divide="ignore"):
         return np.log(chances)
 

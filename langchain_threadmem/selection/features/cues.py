@@ -23,6 +23,7 @@ TAIL = 200
 """The number of characters at the end of an answer that are searched for cues."""
 
 _PLAIN_WORD = re.compile(r"\w+")
+_CLAUSE = re.compile(r"[.,:;!?]+(?=\s|$)|[\n\u3001\u3002\uff01\uff0c\uff1f\u060c]")
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 # A pattern that begins with a set of characters takes a quarter of the time of one that begins with "(?<=".
 _VALUE = re.compile(r"[\dA-ZА-ЯЁ](?:(?<=\d)\d*|(?<=[\w,;:] [A-ZА-ЯЁ])[^\W\d_]+)")
@@ -201,6 +202,23 @@ def restores(message: str, phrases: Phrases) -> str:
     """
     text = unaccented(_read(message, phrases)[0][:LONGEST_POINTER])
     return next((marks for marks, pattern in phrases.restoring.items() if pattern.search(text)), "")
+
+
+def recalled(message: str, phrases: Phrases) -> frozenset[str]:
+    """The terms by which a message describes an earlier answer, after "back to" at the beginning of a clause.
+
+    Example:
+        >>> from langchain_threadmem.selection.features.phrases import phrases_in
+        >>> said = "Hm, can we go back to your three dinner ideas? How long do I cook them?"
+        >>> sorted(recalled(said, phrases_in("en"))), recalled("My back hurts", phrases_in("en"))
+        (['dinner', 'idea', 'three'], frozenset())
+    """
+    known = phrases.without_subject.plain
+    for clause in _CLAUSE.split(unaccented(_read(message, phrases)[0][:LONGEST_POINTER])):
+        found = phrases.recalling.search(clause)
+        if found and not (phrases.spaces and set(_PLAIN_WORD.findall(clause[: found.start()])) - known):
+            return terms(f"{clause[: found.start()]} {clause[found.end() :]}", phrases)
+    return frozenset()
 
 
 _PHRASES_OF_QUESTIONS = {

@@ -188,6 +188,15 @@ class Phrases:
         """Patterns for "back to your first version" and "back to the version before", by their lists."""
         return {marks: self._restoring(marks) for marks in ("befores", "firsts")}
 
+    @cached_property
+    def recalling(self) -> re.Pattern[str]:
+        """A pattern for the phrases that go back to something, such as "back to"."""
+        forms = [re.compile(self._any_of("restores"))] if self.restores else []
+        every = [phrase for phrase in self.returns if any(form.search(unaccented(phrase)) for form in forms)]
+        edge = r"\b" if self.spaces else ""
+        alternatives = "|".join(map(re.escape, sorted(map(unaccented, every), key=len, reverse=True)))
+        return re.compile(f"{edge}(?:{alternatives or '(?!)'}){edge}")
+
     def _restoring(self, marks: str) -> re.Pattern[str]:
         word, of, alone = r"[^\w.;:!?]+\w+", r"[\s']+(?:\w\w?[\s']+)?", r"(?=\W*$|[,.;:!?])"
         between, beside = rf"(?:{word}){{0,3}}?[^\w.;:!?]+", rf"(?:{word})?[^\w.;:!?]+"

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
@@ -26,6 +26,7 @@ from langchain_threadmem.selection.features.cues import (
     leaning,
     message_cues,
     names,
+    recalled,
     restores,
     terms,
 )
@@ -187,6 +188,11 @@ class MessageFeatures:
         """The result of `cues.restores`."""
         return restores(self.text, self.phrases)
 
+    @cached_property
+    def recalled(self) -> frozenset[str]:
+        """The result of `cues.recalled`."""
+        return recalled(self.text, self.phrases)
+
 
 @dataclass(frozen=True, slots=True)
 class TurnFeatures:
@@ -211,6 +217,10 @@ class TurnFeatures:
     answers: Floats
     humans: Floats
     closing: Floats
+
+    def containing(self, terms: Set[str]) -> list[int]:
+        """For each turn the number of the terms that it contains."""
+        return [sum(roles.get(term, 0) & (_HUMAN | _ANSWER) > 0 for term in terms) for roles in self.roles]
 
 
 @dataclass(frozen=True, eq=False)
