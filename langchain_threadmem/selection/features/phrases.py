@@ -97,6 +97,7 @@ class Phrases:
             for any ending.
         forms: Words for what an answer can become, such as "email".
         announcements: Beginnings of a message that announce another subject ("new topic: ...").
+        digressions: Beginnings of a message that leaves the last subject ("by the way").
         restores: Words that go back to an earlier answer. For these and the next lists, as for edits, a star
             stands for any ending.
         firsts: Words that mark the first of several answers.
@@ -143,6 +144,7 @@ class Phrases:
     edits: tuple[str, ...] = ()
     forms: tuple[str, ...] = ()
     announcements: tuple[str, ...] = ()
+    digressions: tuple[str, ...] = ()
     restores: tuple[str, ...] = ()
     firsts: tuple[str, ...] = ()
     befores: tuple[str, ...] = ()
@@ -179,9 +181,18 @@ class Phrases:
     @cached_property
     def announcing(self) -> re.Pattern[str]:
         """A pattern for an announcement, the punctuation after it, and the beginning of what follows."""
-        every = sorted(self.announcements, key=len, reverse=True)
-        before = r"^\W*(?:\w{1,8}[\s,]+)?" if self.spaces else r"^\W*"
-        return re.compile(rf"{before}(?:{'|'.join(map(re.escape, every)) or '(?!)'})\s*{_DIVISION}+\W*\w")
+        return re.compile(rf"{self._at_start(self.announcements)}\s*{_DIVISION}+\W*\w")
+
+    @cached_property
+    def digressing(self) -> re.Pattern[str]:
+        """A pattern for a digression at the beginning of a message, and the beginning of what follows."""
+        edge = r"\b" if self.spaces else ""
+        return re.compile(rf"{self._at_start(self.digressions)}{edge}\W*\w")
+
+    def _at_start(self, phrases: Iterable[str]) -> str:
+        """A pattern for phrases at the beginning of a text, or after a word and a comma."""
+        every = "|".join(map(re.escape, sorted(phrases, key=len, reverse=True))) or "(?!)"
+        return (r"^\W*(?:\w{1,8}[\s,]+)?" if self.spaces else r"^\W*") + f"(?:{every})"
 
     @cached_property
     def restoring(self) -> Mapping[str, re.Pattern[str]]:
@@ -271,7 +282,7 @@ _AT_THE_START = frozenset(
 _QUESTIONS = frozenset(["asking", "closed"])
 AFFIXES: Final = ("endings", "prefixes")
 """The lists that are not phrases of a cue."""
-_ABOUT_PLACES: Final = ("forms", "announcements", "restores", "firsts", "befores", "versions")
+_ABOUT_PLACES: Final = ("forms", "announcements", "digressions", "restores", "firsts", "befores", "versions")
 """The lists that are searched in other ways than the phrases of a cue, beside the edits."""
 _ABOUT_ANSWERS: Final = ("pointers", "edits", *_ABOUT_PLACES)
 """The lists that do not identify a language."""

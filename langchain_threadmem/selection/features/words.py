@@ -184,6 +184,11 @@ class MessageFeatures:
         return announces(self.text, self.phrases)
 
     @cached_property
+    def digresses(self) -> bool:
+        """Whether the message begins with a digression ("by the way")."""
+        return self.phrases.digressing.match(self.text.lower()) is not None
+
+    @cached_property
     def restores(self) -> str:
         """The result of `cues.restores`."""
         return restores(self.text, self.phrases)
