@@ -87,9 +87,9 @@ answer with such messages to any of them: 67 of 94 continue the last turn. By th
 parents in the conversations with tools are right, by the second 532; 5 more of 621 follow-ups are covered.
 """
 GOES_ON = 0.5
-"""The factor on the odds of the last turn of an agent's conversation whose answer asks nothing: the task is done,
-or waits for others. The networks expect 181 of 570 such messages of the agents' conversations to continue the
-last turn, and 133 do.
+"""The factor on the odds of the last turn of an agent's conversation whose answer asks nothing: the task is
+done, or waits for others. The networks expect 181 of 570 such messages of the agents' conversations to
+continue the last turn, and 133 do.
 """
 DIGRESSES = 0.15
 """The factor on the odds of the last turn for a message that begins with a digression: of eight in chats that
@@ -229,8 +229,8 @@ def prior_of(turn_ends: Sequence[TurnEnd], message: str, reads: Reader, way: Way
     last, features = turn_ends[-1], reads.message(message)
     if features.announces:
         return Prior(announced=True)
-    if features.restores or features.recalled:
-        return Prior(recalls=recalls(turn_ends, features, reads))
+    if found := recalls(turn_ends, features, reads):
+        return Prior(recalls=found)
     agent = is_of_agent(turn_ends)
     odds = (LEANS_OF_AGENT if agent else LEANS) ** features.leaning
     if agent and not (last.is_open or reads.turns([last]).ends[0, END_CUE_AT["asks"]]):
@@ -245,24 +245,27 @@ def prior_of(turn_ends: Sequence[TurnEnd], message: str, reads: Reader, way: Way
 
 
 def recalls(turn_ends: Sequence[TurnEnd], message: MessageFeatures, reads: Reader) -> dict[int, int]:
-    """The earlier turn to which a message goes back, by each turn of its thread.
+    """The earlier turn to which a message goes back, by each turn of its thread; empty for others.
 
-    It is the first turn of the thread that is no greeting and no question, the turn before the last, or the
-    first turn that contains the most of the terms of the message's description ("your dinner ideas").
+    It is the turn before the last, the first turn that contains the most of the terms of the message's
+    description ("your dinner ideas"), or the first turn of the thread that is no greeting and no question.
     """
+    described = message.recalled
+    if not (message.restores or described):
+        return {}
     last, opening = turn_ends[-1], _openings(turn_ends)
     if message.restores == "befores":
-        return {} if last.previous is None else {last.id: last.previous}
-    described = not message.restores
-    if described:
-        fit = reads.turns(turn_ends).containing(message.recalled)
-    else:
-        fit = [int(_is_version(end, reads)) for end in turn_ends]
+        return {end.id: end.id for end in turn_ends} | {last.id: last.previous or last.id}
     first: dict[int | None, int] = {}
-    for end, count in zip(turn_ends, fit, strict=True):
-        if count and count >= (max(fit) if described else 1):
-            first.setdefault(opening[end.id], end.id)
-    if not described:
+    if described and not message.restores:
+        counts = reads.turns(turn_ends).containing(described.terms)
+        for end, count in zip(turn_ends, counts, strict=True):
+            if 0 < count == max(counts):
+                first.setdefault(opening[end.id], end.id)
+    if message.restores or (described and described.is_first and not first):
+        for end in turn_ends:
+            if _is_version(end, reads):
+                first.setdefault(opening[end.id], end.id)
         first = {top: first.get(top, top) for top in opening.values() if top is not None}
     return {end.id: first[top] for end in turn_ends if (top := opening[end.id]) in first}
 
@@ -336,22 +339,22 @@ def _openings(turn_ends: Sequence[TurnEnd]) -> dict[int | None, int | None]:
     return opening
 
 
-def _recalled(
-    scores: Table, ids: Sequence[int | None], recalls: Mapping[int, int], last: int
-) -> Table:
+def _recalled(scores: Table, ids: Sequence[int | None], recalls: Mapping[int, int], last: int) -> Table:
     """The scores of candidates for a message that goes back to an earlier turn.
 
-    A share of the probability of each turn goes to the turn that is recalled in its thread; that of other
-    threads, and of the new root, since such a message opens no thread, to the likeliest of these.
+    A share of the probability of each turn goes to the turn that is recalled in its thread; that of the new
+    root, since such a message opens no thread, and of threads without such a turn goes to that of the last
+    thread, or else to the likeliest.
     """
     rows: dict[int | None, int] = {id_: row for row, id_ in enumerate(ids) if id_ is not None}
-    chances = softmax(scores)
-    to = [rows.get(recalls.get(id_ or 0), -1) for id_ in ids]
-    gathered = np.bincount([row for row in to if row >= 0], [chance for row, chance in zip(to, chances, strict=True) if row >= 0], len(ids))
-    likeliest = rows.get(recalls.get(last), int(gathered.argmax()))
+    chances, gathered = softmax(scores), np.zeros(len(ids) + 1)  # The last number is that of the others.
+    to = np.array([rows.get(recalls.get(id_ or 0), len(ids)) for id_ in ids])
     moved = RESTORES * chances
     chances -= moved
-    np.add.at(chances, [row if row >= 0 else likeliest for row in to], moved)
+    np.add.at(gathered, to, moved)
+    others, gathered = gathered[-1], gathered[:-1]
+    gathered[rows.get(recalls.get(last), gathered.argmax())] += others
+    chances += gathered
     with np.errstate(divide="ignore"):
         return np.log(chances)
 

@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 
 from langchain_threadmem import MemorySystem, SemanticNodeSelector
-from langchain_threadmem.selection.features.cues import restores
+from langchain_threadmem.selection.choice import DIGRESSES, GOES_ON, prior_of
+from langchain_threadmem.selection.features.cues import recalled, restores
 from langchain_threadmem.selection.features.phrases import phrases_in
+from langchain_threadmem.selection.model import reader
+from langchain_threadmem.selection.turn_ends import TurnEnd
 
 FIRST = [
     ("en", "No, go back to your first suggestion and make the ending warmer"),
@@ -42,6 +45,30 @@ OTHERS = [
     "Back to my first question, please",
     "Can we return to the previous topic?",
     "I leaned back before it fell",
+]
+
+
+DESCRIBED = [
+    ("en", "Hm, can we go back to your three dinner ideas? How long do I cook the third?", "dinner"),
+    ("de", "Zurück zu den drei Gerichten, wie lange kocht das dritte?", "gericht"),
+    ("es", "Volvamos a las tres cenas. ¿La tercera?", "cena"),
+    ("fr", "Revenons à tes trois dîners, le dernier ?", "din"),
+    ("it", "Torniamo alle tre cene, la terza?", "cene"),
+    ("pt", "Voltando ao jantar: e o terceiro?", "jant"),
+    ("nl", "Terug naar de drie gerechten, en het derde?", "gerecht"),
+    ("ja", "夕食の案に戻って、三つ目は?", "夕食"),
+    ("zh", "回到晚餐的主意，第三个呢？", "晚餐"),
+]
+DIGRESSIONS = [
+    ("en", "By the way, what eats my hostas?"),
+    ("de", "Übrigens, was frisst meine Hosta?"),
+    ("es", "Por cierto, ¿qué se come mis plantas?"),
+    ("fr", "Au fait, qui mange mes hostas ?"),
+    ("it", "A proposito, chi mangia le mie piante?"),
+    ("pt", "Aliás, o que come as minhas plantas?"),
+    ("ru", "Кстати, кто ест мои цветы?"),
+    ("ja", "ところで、何が葉を食べますか"),
+    ("zh", "对了，什么虫吃叶子？"),
 ]
 
 
@@ -84,3 +111,44 @@ def test_a_first_answer_is_that_of_the_thread(system: MemorySystem, verbs: Any) 
     memory.append("And how do I know that the bread is done?", "It sounds hollow.")
     [back] = memory.append("Back to your first answer about the bread: is that with a fan?")
     assert back.parent_id == 8
+
+
+@pytest.mark.parametrize(("language", "said", "term"), DESCRIBED)
+def test_a_message_describes_the_answer_to_which_it_goes_back(language: str, said: str, term: str) -> None:
+    described = recalled(said, phrases_in(language))
+    assert described is not None
+    assert any(found.startswith(term) for found in described.terms), described
+
+
+def test_a_message_continues_the_answer_that_it_describes(system: MemorySystem, verbs: Any) -> None:
+    memory = verbs(system.conversation("chat", node_selector=SemanticNodeSelector()))
+    memory.append(
+        "What can I cook with spinach and cream?", "Three dinner ideas: pasta, a curry, stuffed rolls."
+    )
+    memory.append("The pasta, please", "Boil 200 g of penne and stir in the spinach.")
+    memory.append("No parmesan at home", "Any hard cheese will do.")
+    [back] = memory.append("Can we go back to your three dinner ideas? How long do the rolls take?")
+    assert back.parent_id == 2
+
+
+def test_a_first_draft_is_no_question(system: MemorySystem, verbs: Any) -> None:
+    memory = verbs(system.conversation("chat", node_selector=SemanticNodeSelector()))
+    memory.append("Help me to appeal against the insurer's refusal", "Gladly. Has she fallen?")
+    memory.append("Twice, and the stairs are steep", "Dear Sir or Madam, I appeal against your refusal.")
+    memory.append("Make the letter stronger, I am furious", "Dear Sir or Madam, your refusal is absurd.")
+    [back] = memory.append("No, back to your first draft of the letter, but mention the bedroom")
+    assert back.parent_id == 4
+
+
+@pytest.mark.parametrize(("language", "said"), DIGRESSIONS)
+def test_a_digression_continues_the_last_turn_less_often(language: str, said: str) -> None:
+    reads, turns = reader(language), [TurnEnd(2, None, "Is rye sour?", "A little.")]
+    assert prior_of(turns, said, reads, "words").last == DIGRESSES
+
+
+def test_a_done_task_of_an_agent_is_continued_less_often_than_a_question() -> None:
+    def of(answer: str) -> float:
+        turns = [TurnEnd(2, None, "Book the court", answer, calls="book(court)")]
+        return prior_of(turns, "grinder two screams when it starts", reader(), "words").last
+
+    assert of("Booked for seven.") == GOES_ON * of("Which court shall I book?")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from langchain_threadmem.common.cache import cache_of_texts
 from langchain_threadmem.messages.courtesies import greets
@@ -204,21 +205,35 @@ def restores(message: str, phrases: Phrases) -> str:
     return next((marks for marks, pattern in phrases.restoring.items() if pattern.search(text)), "")
 
 
-def recalled(message: str, phrases: Phrases) -> frozenset[str]:
-    """The terms by which a message describes an earlier answer, after "back to" at the beginning of a clause.
+class Recalled(NamedTuple):
+    """The description of an earlier answer to which a message goes back.
+
+    Attributes:
+        terms: Its terms, without words that mark the first of several answers.
+        is_first: Whether it has such a word.
+    """
+
+    terms: frozenset[str]
+    is_first: bool
+
+
+def recalled(message: str, phrases: Phrases) -> Recalled | None:
+    """The earlier answer that a message describes after "back to" at the beginning of a clause.
 
     Example:
         >>> from langchain_threadmem.selection.features.phrases import phrases_in
-        >>> said = "Hm, can we go back to your three dinner ideas? How long do I cook them?"
-        >>> sorted(recalled(said, phrases_in("en"))), recalled("My back hurts", phrases_in("en"))
-        (['dinner', 'idea', 'three'], frozenset())
+        >>> said = "Hm, can we go back to your first dinner ideas? How long do I cook them?"
+        >>> described = recalled(said, phrases_in("en"))
+        >>> sorted(described.terms), described.is_first, recalled("My back hurts", phrases_in("en"))
+        (['dinner', 'idea'], True, None)
     """
     known = phrases.without_subject.plain
     for clause in _CLAUSE.split(unaccented(_read(message, phrases)[0][:LONGEST_POINTER])):
         found = phrases.recalling.search(clause)
         if found and not (phrases.spaces and set(_PLAIN_WORD.findall(clause[: found.start()])) - known):
-            return terms(f"{clause[: found.start()]} {clause[found.end() :]}", phrases)
-    return frozenset()
+            rest, firsts = phrases.first.subn(" ", f"{clause[: found.start()]} {clause[found.end() :]}")
+            return Recalled(terms(rest, phrases), firsts > 0)
+    return None
 
 
 _PHRASES_OF_QUESTIONS = {

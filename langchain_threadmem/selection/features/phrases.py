@@ -208,6 +208,11 @@ class Phrases:
         alternatives = "|".join(map(re.escape, sorted(map(unaccented, every), key=len, reverse=True)))
         return re.compile(f"{edge}(?:{alternatives or '(?!)'}){edge}")
 
+    @cached_property
+    def first(self) -> re.Pattern[str]:
+        """A pattern for the words that mark the first of several answers."""
+        return re.compile(self._any_of("firsts"))
+
     def _restoring(self, marks: str) -> re.Pattern[str]:
         word, of, alone = r"[^\w.;:!?]+\w+", r"[\s']+(?:\w\w?[\s']+)?", r"(?=\W*$|[,.;:!?])"
         between, beside = rf"(?:{word}){{0,3}}?[^\w.;:!?]+", rf"(?:{word})?[^\w.;:!?]+"

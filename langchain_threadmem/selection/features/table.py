@@ -247,7 +247,7 @@ def describe(
         if features.restores:  # The message may continue an older turn of the last thread.
             positions = np.union1d(positions, [tree.openings[-1], max(tree.previous[-1], 0)])
         if features.recalled:
-            positions = np.union1d(positions, np.flatnonzero(turns.containing(features.recalled)))
+            positions = np.union1d(positions, np.flatnonzero(turns.containing(features.recalled.terms)))
     else:
         positions = np.array(among, np.intp)
     paths = ThreadEnds.of(tree.previous, positions)
