@@ -260,8 +260,11 @@ def recalls(turn_ends: Sequence[TurnEnd], message: MessageFeatures, reads: Reade
     if described and not message.restores:
         counts = reads.turns(turn_ends).containing(described.terms)
         for end, count in zip(turn_ends, counts, strict=True):
-            if 0 < count == max(counts):
-                first.setdefault(opening[end.id], end.id)
+            # A word of the message that opened a thread names its subject ("back to the bread").
+            is_subject = count == 1 and described.terms.intersection(reads.message(end.human).terms)
+            if 0 < count == max(counts) and opening[end.id] not in first:
+                first[opening[end.id]] = 0 if is_subject and end.previous is None else end.id
+        first = {top: id_ for top, id_ in first.items() if id_}
     if message.restores or (described and described.is_first and not first):
         for end in turn_ends:
             if _is_version(end, reads):

@@ -152,3 +152,14 @@ def test_a_done_task_of_an_agent_is_continued_less_often_than_a_question() -> No
         return prior_of(turns, "grinder two screams when it starts", reader(), "words").last
 
     assert of("Booked for seven.") == GOES_ON * of("Which court shall I book?")
+
+
+def test_a_return_that_names_the_subject_of_a_thread_continues_its_end(
+    system: MemorySystem, verbs: Any
+) -> None:
+    memory = verbs(system.conversation("chat", node_selector=SemanticNodeSelector()))
+    memory.append("How long do I bake rye bread?", "About an hour at 200 degrees.")
+    memory.append("And how do I know that the bread is done?", "It sounds hollow.")
+    memory.append("Which wine goes with salmon?", "A dry Riesling.")
+    [back] = memory.append("Back to the bread: can I freeze half of it?")
+    assert back.parent_id == 4
