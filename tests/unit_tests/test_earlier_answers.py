@@ -53,7 +53,7 @@ DESCRIBED = [
     ("de", "Zurück zu den drei Gerichten, wie lange kocht das dritte?", "gericht"),
     ("es", "Volvamos a las tres cenas. ¿La tercera?", "cena"),
     ("fr", "Revenons à tes trois dîners, le dernier ?", "din"),
-    ("it", "Torniamo alle tre cene, la terza?", "cene"),
+    ("it", "Torniamo alle cene, la terza?", "cene"),
     ("pt", "Voltando ao jantar: e o terceiro?", "jant"),
     ("nl", "Terug naar de drie gerechten, en het derde?", "gerecht"),
     ("ja", "夕食の案に戻って、三つ目は?", "夕食"),
@@ -118,6 +118,10 @@ def test_a_message_describes_the_answer_to_which_it_goes_back(language: str, sai
     described = recalled(said, phrases_in(language))
     assert described is not None
     assert any(found.startswith(term) for found in described.terms), described
+
+
+def test_a_state_is_no_description_of_an_answer() -> None:
+    assert recalled("back to three hours again, what now", phrases_in("en")) is None
 
 
 def test_a_message_continues_the_answer_that_it_describes(system: MemorySystem, verbs: Any) -> None:

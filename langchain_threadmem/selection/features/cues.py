@@ -230,7 +230,11 @@ def recalled(message: str, phrases: Phrases) -> Recalled | None:
     known = phrases.without_subject.plain
     for clause in _CLAUSE.split(unaccented(_read(message, phrases)[0][:LONGEST_POINTER])):
         found = phrases.recalling.search(clause)
-        if found and not (phrases.spaces and set(_PLAIN_WORD.findall(clause[: found.start()])) - known):
+        if found is None or (phrases.spaces and set(_PLAIN_WORD.findall(clause[: found.start()])) - known):
+            continue
+        following = _PLAIN_WORD.search(clause, found.end())
+        # "Back to three hours again" tells a state.
+        if following is None or not (following[0].isdecimal() or following[0] in phrases.amounts):
             rest, firsts = phrases.first.subn(" ", f"{clause[: found.start()]} {clause[found.end() :]}")
             return Recalled(terms(rest, phrases), firsts > 0)
     return None
