@@ -31,7 +31,7 @@ _CALLS = attrgetter("calls")
 SHARE_OF_AGENT = 0.25
 """The least share of the turns of an agent's conversation that have tool calls. It is 44 to 85 of 100 in the
 agents' conversations of `training`."""
-NEWEST_NODES = 128
+NEWEST_NODES = 200
 """The number of newest nodes with which an index begins, and whose speakers make a group chat."""
 
 

@@ -205,7 +205,7 @@ def restores(message: str, phrases: Phrases) -> str:
     return next((marks for marks, pattern in phrases.restoring.items() if pattern.search(text)), "")
 
 
-class Recalled(NamedTuple):
+class DescribedAnswer(NamedTuple):
     """The description of an earlier answer to which a message goes back.
 
     Attributes:
@@ -217,7 +217,7 @@ class Recalled(NamedTuple):
     is_first: bool
 
 
-def recalled(message: str, phrases: Phrases) -> Recalled | None:
+def recalled(message: str, phrases: Phrases) -> DescribedAnswer | None:
     """The earlier answer that a message describes after "back to" at the beginning of a clause.
 
     Example:
@@ -236,7 +236,7 @@ def recalled(message: str, phrases: Phrases) -> Recalled | None:
         # "Back to three hours again" tells a state.
         if following is None or not (following[0].isdecimal() or following[0] in phrases.amounts):
             rest, firsts = phrases.first.subn(" ", f"{clause[: found.start()]} {clause[found.end() :]}")
-            return Recalled(terms(rest, phrases), firsts > 0)
+            return DescribedAnswer(terms(rest, phrases), firsts > 0)
     return None
 
 

@@ -21,7 +21,7 @@ from langchain_threadmem.common.cache import LruCache
 from langchain_threadmem.selection.features.cues import (
     END_CUES,
     MESSAGE_CUES,
-    Recalled,
+    DescribedAnswer,
     announces,
     end_cues,
     leaning,
@@ -195,7 +195,7 @@ class MessageFeatures:
         return restores(self.text, self.phrases)
 
     @cached_property
-    def recalled(self) -> Recalled | None:
+    def recalled(self) -> DescribedAnswer | None:
         """The result of `cues.recalled`."""
         return recalled(self.text, self.phrases)
 
