@@ -57,39 +57,67 @@ def check_model(model: Model) -> Model:
     return model
 
 
+_PROVIDERS = (
+    *("anthropic", "anthropic_bedrock", "azure_ai", "azure_openai", "baseten", "bedrock", "bedrock_converse"),
+    *(
+        "cohere",
+        "deepseek",
+        "fireworks",
+        "google_anthropic_vertex",
+        "google_genai",
+        "google_vertexai",
+        "groq",
+    ),
+    *("huggingface", "ibm", "litellm", "meta", "mistralai", "nvidia", "ollama", "openrouter", "perplexity"),
+    *("together", "upstage", "xai"),
+)
+"""The names of providers of `init_chat_model`, for programs without the package `langchain`."""
+
+
 def chat_model(model: Model) -> BaseChatModel:
     """A chat model; for a name `ChatOpenAI`, or the class of the provider in `anthropic:claude-sonnet-4-5`.
 
     Raises:
-        InputError: The argument is neither a name nor a chat model, or the provider's package is missing.
+        InputError: The argument is neither a name nor a chat model, or the model cannot be made: the
+            package or the key of its provider is missing.
     """
     model = check_model(model)
     if not isinstance(model, str):
         return model
-    provider, colon, name = model.partition(":")
-    named = _of_provider(provider, name) if colon else None
-    if named is not None:
-        return named
+    try:
+        return _of_provider(model) or _of_openai(model)
+    except Exception as error:  # Each provider has its own errors.
+        problem = reason(error) if isinstance(error, ValidationError) else error
+        raise InputError(
+            f"the model {model!r} cannot be used: {problem}; install the package of its provider and set its "
+            "key, or pass a BaseChatModel"
+        ) from error
+
+
+def _of_openai(model: str) -> BaseChatModel:
     from langchain_openai import ChatOpenAI
 
     return ChatOpenAI(model=model.removeprefix("openai:"))
 
 
-def _of_provider(provider: str, name: str) -> BaseChatModel | None:
+def _of_provider(model: str) -> BaseChatModel | None:
     """The model of a provider; `None` for no provider: names of OpenAI and Ollama have colons too."""
+    provider, colon, name = model.partition(":")
+    if not colon:
+        return None
     try:
         from langchain.chat_models import init_chat_model
     except ImportError:
+        if provider in _PROVIDERS:
+            raise
         return None
     try:
-        model: BaseChatModel = init_chat_model(name, model_provider=provider)
-    except ImportError as error:
-        raise InputError(f"the model '{provider}:{name}' cannot be used: {error}") from error
-    except ValidationError:
-        raise  # Of the provider, for example since a key is missing.
+        chat: BaseChatModel = init_chat_model(name, model_provider=provider)
+    except ValidationError:  # A ValueError of the provider, for example since a key is missing.
+        raise
     except ValueError:
         return None
-    return model
+    return chat
 
 
 def has_schemas(model: Model) -> bool:

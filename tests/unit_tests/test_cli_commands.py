@@ -173,13 +173,16 @@ def test_summarize_asks_the_chat_model_that_is_named(
         "fake:good": FakeListChatModel(responses=[said]),
         "fake:bad": FakeListChatModel(responses=["?"]),
     }
-    monkeypatch.setattr("langchain.chat_models.init_chat_model", lambda name: models[name])
+    monkeypatch.setattr(
+        "langchain.chat_models.init_chat_model",
+        lambda name, model_provider: models[f"{model_provider}:{name}"],
+    )
     assert main(["summarize", "monday", "--model", "fake:bad"]) == 1
     assert all(line.startswith("threadmem: ") for line in capsys.readouterr().err.splitlines())
     assert main(["summarize", "monday", "--model", "fake:good"]) == 0
     assert capsys.readouterr().out == "CSV and wine\nBoth were asked about.\n"
     assert main(["summarize", "monday", "--model", "fake:none"]) == 2
-    assert "--model 'fake:none' cannot be used" in capsys.readouterr().err
+    assert "the model 'fake:none' cannot be used" in capsys.readouterr().err
 
 
 # forget and erase

@@ -36,15 +36,32 @@ def test_a_provider_whose_package_is_missing_is_named() -> None:
         chat_model("ibm:granite")
 
 
-def test_a_name_of_openai_needs_no_other_package(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_of_openai_needs_no_other_package(without_langchain: None) -> None:
+    chats: list[Any] = [chat_model(name) for name in ("openai:gpt-4o-mini", "mistral:7b")]
+    assert [chat.model_name for chat in chats] == ["gpt-4o-mini", "mistral:7b"]
+
+
+def test_a_name_of_another_provider_needs_langchain(without_langchain: None) -> None:
+    with pytest.raises(InputError, match=r"anthropic:claude.*langchain.*install"):
+        chat_model("anthropic:claude-sonnet-4-5")
+
+
+@pytest.mark.parametrize("name", ["gpt-4o-mini", "openai:gpt-4o-mini"])
+def test_a_missing_key_is_an_error_that_names_the_model(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with pytest.raises(InputError, match=f"{name}.*key"):
+        chat_model(name)
+
+
+@pytest.fixture
+def without_langchain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The package `langchain` is not installed."""
     plain = builtins.__import__
 
-    def without_langchain(name: str, *given: Any, **options: Any) -> Any:
+    def imported(name: str, *given: Any, **options: Any) -> Any:
         if name.partition(".")[0] == "langchain":
-            raise ImportError(name)
+            raise ImportError(f"No module named {name!r}")
         return plain(name, *given, **options)
 
     monkeypatch.setenv("OPENAI_API_KEY", "none")
-    monkeypatch.setattr(builtins, "__import__", without_langchain)
-    chat: Any = chat_model("openai:gpt-4o-mini")
-    assert chat.model_name == "gpt-4o-mini"
+    monkeypatch.setattr(builtins, "__import__", imported)

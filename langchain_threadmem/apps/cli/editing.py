@@ -19,8 +19,6 @@ from langchain_threadmem.errors import InputError
 from langchain_threadmem.messages.text import listed, one_line, plural, visible
 
 if TYPE_CHECKING:
-    from langchain_core.language_models import BaseChatModel
-
     from langchain_threadmem.chat_memory import ChatMemory
     from langchain_threadmem.index.units.unit import MemoryUnit
     from langchain_threadmem.selection.moves.sort import Move
@@ -154,7 +152,9 @@ def summarize(
     """
     if thread is not None and conversation is None:
         raise InputError(f"--thread {thread} requires a conversation; pass its name")
-    model = None if model_name is None else _chat_model(model_name)
+    from langchain_threadmem.engine.chat_model import chat_model
+
+    model = None if model_name is None else chat_model(model_name)
     with access.open(embeddings=False, model=model) as system, progress_bar("summarize") as update:
         if conversation is None:
             summary = system.summarize_long_term_memory(progress=update)
@@ -187,22 +187,3 @@ def _unit(summary: MemoryUnit) -> dict[str, Any]:
         "ended": summary.end_time,
         "covers": list(summary.children_ids),
     }
-
-
-def _chat_model(name: str) -> BaseChatModel:
-    """The chat model of a name such as `openai:gpt-4o-mini`."""
-    try:
-        from langchain.chat_models import init_chat_model
-    except ImportError as error:
-        raise InputError(
-            f"--model {name!r} requires the package langchain; install it with "
-            'pip install "langchain-threadmem[agents]"'
-        ) from error
-    try:
-        model: BaseChatModel = init_chat_model(name)
-    except Exception as error:  # Each provider has its own errors: a missing package, a missing key.
-        raise InputError(
-            f"--model {name!r} cannot be used: {error}; write PROVIDER:MODEL, such as openai:gpt-4o-mini, "
-            "and set the key of the provider"
-        ) from error
-    return model
