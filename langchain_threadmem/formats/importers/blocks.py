@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from langchain_threadmem.formats.importers.chats import text_or_none
+from langchain_threadmem.formats.importers import fields
 from langchain_threadmem.formats.importers.said import File, Other, Part, Reasoning, ToolResult, ToolUse
 
 Block = Mapping[str, Any]
@@ -90,7 +90,7 @@ def file_of(block: Block, *, is_beside: bool = False) -> File:
         *("filename", "fileName", "file_name", "name", "displayName", "title", "path", "storageKey"),
         *("file_id", "file_uuid", "fileId", "id"),
     )
-    name = next((text for field in names if (text := text_or_none(both.get(field)))), None)
+    name = next((text for field in names if (text := fields.text_or_none(both.get(field)))), None)
     if name is None:
         urls = (
             both.get(field) for field in ("url", "image_url", "fileUri", "file_url", "filepath", "imageUrl")
@@ -185,7 +185,7 @@ def _nothing(block: Block) -> Iterator[Part]:
 
 def _function_call(block: Block) -> Iterator[Part]:
     call = block["functionCall"]
-    yield ToolUse(str(call.get("name")), call.get("args"), text_or_none(call.get("id")))
+    yield ToolUse(str(call.get("name")), call.get("args"), fields.text(call, "id"))
 
 
 def _function_response(block: Block) -> Iterator[Part]:
@@ -193,7 +193,7 @@ def _function_response(block: Block) -> Iterator[Part]:
     output = response.get("response")
     if isinstance(output, dict) and len(output) == 1:
         output = next(iter(output.values()))
-    yield ToolResult(output, text_or_none(response.get("id")), text_or_none(response.get("name")))
+    yield ToolResult(output, fields.text(response, "id"), fields.text(response, "name"))
 
 
 def _code(block: Block) -> Iterator[Part]:
@@ -210,7 +210,7 @@ def _code_result(block: Block) -> Iterator[Part]:
 
 
 def _first(block: Block, *names: str) -> str | None:
-    return next((text for name in names if (text := text_or_none(block.get(name)))), None)
+    return next((text for name in names if (text := fields.text_or_none(block.get(name)))), None)
 
 
 _MEDIA = ("image", "audio", "video", "file", "document", "media")

@@ -5,16 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, NamedTuple
 
 from langchain_core.messages import BaseMessage
 
-from langchain_threadmem.common.inputs import is_number, seconds_of
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.messages.codec import text_of
-from langchain_threadmem.messages.ids import storable
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.tree.graph import circular, parents_first
 from langchain_threadmem.tree.node import ConversationNode, MessageSummary, Placement
@@ -118,11 +115,6 @@ def content_of(message: BaseMessage) -> tuple[Any, ...]:
     return message.type, message.content, message.additional_kwargs.get("reasoning_content"), calls
 
 
-def chat_of(position: str, name: str, entries: Sequence[Entry], **others: Any) -> Chat:
-    """A conversation whose messages were read, with other fields of `Chat`."""
-    return Chat(position, name, entries, **others)
-
-
 class Bad(NamedTuple):
     """An item of a file that cannot be imported: a sentence that names the item and the problem."""
 
@@ -198,116 +190,6 @@ def threads(entries: Sequence[Entry]) -> int:
             continued.add(ancestor)
             ancestor = parents[ancestor]
     return sum(entry.key not in continued for entry in live)
-
-
-_MILLISECONDS, _MICROSECONDS = 1e11, 1e14
-"""Numbers above these are times in milliseconds and in microseconds."""
-
-
-def seconds(value: object, position: str) -> float | None:
-    """A time of an export in seconds since 1970.
-
-    Args:
-        value: A number of seconds, milliseconds or microseconds, also as text; ISO text, without a zone in
-            UTC; a date of MongoDB (`{"$date": ...}`).
-        position: The position of the value, for errors.
-
-    Returns:
-        The time; `None` without a value, and for other text.
-
-    Raises:
-        InputError: The number is not a time.
-
-    Example:
-        >>> seconds("2024-01-15T10:30:00Z", "line 1"), seconds(1705314600000, "line 1")
-        (1705314600.0, 1705314600.0)
-    """
-    if isinstance(value, dict):
-        value = next(
-            (value[name] for name in ("$date", "$numberLong", "$numberDouble") if name in value), None
-        )
-        return seconds(value, position)
-    if value is None or value == "" or isinstance(value, bool):
-        return None
-    try:
-        if isinstance(value, str):
-            return _of_text(value.strip())
-        if is_number(value):
-            return _of_number(value)
-        raise TypeError("the value is neither a number nor text")
-    except (TypeError, ValueError, OverflowError, OSError) as error:
-        raise InputError(f"{position} has the time {value!r:.80}: {error}; use ISO 8601") from error
-
-
-def _of_number(value: float) -> float:
-    size = abs(value)
-    scale = 1_000_000 if size > _MICROSECONDS else 1_000 if size > _MILLISECONDS else 1
-    return seconds_of(datetime.fromtimestamp(value / scale, UTC))  # A time out of range raises an error here.
-
-
-def _of_text(value: str) -> float | None:
-    try:
-        time = datetime.fromisoformat(value)
-    except ValueError:
-        pass
-    else:
-        return seconds_of(time)
-    try:
-        number = float(value)
-    except ValueError:
-        return None
-    return _of_number(number)
-
-
-def text_or_none(value: object) -> str | None:
-    """A title or a name as text that a database can store; `None` for other values and empty text."""
-    return storable(value).strip() or None if isinstance(value, str) else None
-
-
-def kept(**values: Any) -> dict[str, Any]:
-    """The values for the metadata of a conversation, without empty ones.
-
-    Example:
-        >>> kept(model="gpt-5", starred=False, project=None)
-        {'model': 'gpt-5'}
-    """
-    return {name: value for name, value in values.items() if value not in (None, False, "", [], {})}
-
-
-_LOCAL = (
-    *("%m/%d/%Y, %I:%M:%S %p", "%m/%d/%Y %I:%M:%S %p", "%m/%d/%Y, %H:%M:%S", "%d/%m/%Y, %H:%M:%S"),
-    *(
-        "%d/%m/%Y %H:%M:%S",
-        "%Y/%m/%d %H:%M:%S",
-        "%Y-%m-%d %H:%M:%S",
-        "%d.%m.%Y, %H:%M:%S",
-        "%d.%m.%Y %H:%M:%S",
-    ),
-    *(
-        "%B %d, %Y %I:%M%p",
-        "%B %d, %Y %H:%M",
-        "%Y-%m-%d@%Hh%Mm%Ss",
-        "%Y-%m-%d @%Hh %Mm %Ss %fms",
-        "%Y-%m-%d@%Hh%Mm%Ss%fms",
-    ),
-)
-"""The forms of times that programs write in the language of the person."""
-
-
-def local_time(text: str) -> float | None:
-    """A time in one of the forms that programs write for people, in seconds since 1970, as of UTC.
-
-    Example:
-        >>> local_time("5/28/2026, 10:01:00 AM"), local_time("28/05/2026, 10:01:00"), local_time("yesterday")
-        (1779962460.0, 1779962460.0, None)
-    """
-    plain = " ".join(text.replace("\u202f", " ").split())
-    for form in _LOCAL:
-        try:
-            return datetime.strptime(plain, form).replace(tzinfo=UTC).timestamp()
-        except ValueError:
-            continue
-    return None
 
 
 def with_stored_ids(chat: Chat, time: float, history: Sequence[ConversationNode]) -> Chat:

@@ -8,14 +8,12 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, BinaryIO, NamedTuple
 
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.messages.records import as_object
 
-Record = dict[str, Any]
-"""A JSON object of a file, or a line of a log."""
 CHUNK = 1 << 20
 MAX_LENGTH = 1 << 28
 """The length of the longest item in characters or bytes."""
@@ -69,18 +67,6 @@ def object_of(item: Item) -> dict[str, Any]:
     if isinstance(item.value, InputError):
         raise item.value
     return as_object(item.value, item.where)
-
-
-def object_in(record: Mapping[str, Any], name: str) -> Record:
-    """The object in a field; empty for another value."""
-    value = record.get(name)
-    return value if isinstance(value, dict) else {}
-
-
-def list_in(record: Mapping[str, Any], name: str) -> list[Any]:
-    """The list in a field; empty for another value."""
-    value = record.get(name)
-    return value if isinstance(value, list) else []
 
 
 def _is_lines(stream: BinaryIO) -> bool:

@@ -13,17 +13,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from langchain_threadmem.errors import InputError
+from langchain_threadmem.formats.importers import fields
 from langchain_threadmem.formats.importers.blocks import file_of, files_of, parts_of
-from langchain_threadmem.formats.importers.chats import (
-    Chat,
-    Chats,
-    chat_of,
-    kept,
-    local_time,
-    seconds,
-    text_or_none,
-)
-from langchain_threadmem.formats.importers.json_items import Record, object_in
+from langchain_threadmem.formats.importers.chats import Chats
+from langchain_threadmem.formats.importers.program import ChatRecord, Program
 from langchain_threadmem.formats.importers.said import (
     ASSISTANT,
     SYSTEM,
@@ -32,187 +25,135 @@ from langchain_threadmem.formats.importers.said import (
     Other,
     Part,
     Said,
-    entries_of,
+    chat_of,
 )
-from langchain_threadmem.formats.importers.source import Format, Source, checked
+from langchain_threadmem.formats.importers.source import Format, Source
 from langchain_threadmem.messages.ids import chained_id
-from langchain_threadmem.messages.records import as_list, as_object
 
 _DISCORD = (
-    "Default",
-    "Reply",
-    "0",
-    "19",
-    "ChatInputCommand",
-    "20",
-    "ContextMenuCommand",
-    "23",
+    *("Default", "Reply", "0", "19", "ChatInputCommand", "20", "ContextMenuCommand", "23"),
     "ThreadStarterMessage",
 )
 _REPLIES = ("Reply", "19")
 
 
-def _is_discord(value: object) -> bool:
+def _is_discord(value: Any) -> bool:
     """Whether a JSON document is a channel of Discord."""
-    return (
-        isinstance(value, dict)
-        and isinstance(value.get("channel"), dict)
-        and isinstance(value.get("messages"), list)
-        and "guild" in value
-    )
+    has_messages = isinstance(fields.at(value, "messages"), list)
+    return has_messages and isinstance(value.get("channel"), dict) and "guild" in value
 
 
-def _chats_of_discord(source: Source) -> Chats:
-    """The conversation of a channel."""
-    return source.each(_channel)
-
-
-def _channel(record: Record, position: str) -> Chat:
-    channel, guild = record["channel"], record.get("guild") or {}
-    name = text_or_none(channel.get("id")) or text_or_none(channel.get("name"))
+def _of_discord(value: fields.Record) -> Iterator[ChatRecord]:
+    channel = value["channel"]
+    name = fields.text(channel, "id", "name")
     if name is None:
-        raise InputError(f"{position} has no 'id' in 'channel'")
-    messages = [
-        as_object(one, f"a message of {position}") for one in as_list(record["messages"], "'messages'")
-    ]
-    return chat_of(
-        position,
-        f"discord-{name}",
-        entries_of([_of_discord(one, position) for one in messages]),
-        title=text_or_none(channel.get("name")),
-        metadata=kept(guild=text_or_none(guild.get("name")), category=text_or_none(channel.get("category"))),
-        is_part=True,
-    )
+        raise InputError("the document has no 'id' in 'channel'")
+    guild = fields.text(fields.record(value, "guild"), "name")
+    metadata = fields.kept(guild=guild, category=fields.text(channel, "category"))
+    messages = [_message_of_discord(one) for one in fields.records(value, "messages", "the channel")]
+    yield ChatRecord(channel, messages, f"discord-{name}", {"metadata": metadata, "is_part": True})
 
 
-def _of_discord(message: Record, position: str) -> Said:
-    author = object_in(message, "author")
-    kind = str(message.get("type") or "Default")
-    reference = message.get("reference")
-    reply = kind in _REPLIES and isinstance(reference, dict)
-    parts = parts_of(message.get("content"))
-    forwarded = message.get("forwardedMessage")
-    if isinstance(forwarded, dict):
-        parts += [*parts_of(forwarded.get("content")), *files_of(forwarded.get("attachments"))]
+def _message_of_discord(message: fields.Record) -> fields.Record:
+    kind, author = str(message.get("type") or "Default"), fields.record(message, "author")
+    return {
+        **message,
+        "role": ASSISTANT if author.get("isBot") else USER,
+        "name": fields.text(author, "nickname", "name"),
+        "parent": fields.at(message, "reference", "messageId") if kind in _REPLIES else None,
+        "is_notice": kind not in _DISCORD,
+        "author": fields.text(author, "name"),
+        "pinned": message.get("isPinned"),
+        "edited": message.get("timestampEdited"),
+        "command": message.get("interaction"),
+    }
+
+
+def _parts_of_discord(message: fields.Record) -> Iterator[Part]:
+    forwarded = fields.record(message, "forwardedMessage")
+    parts = [*parts_of(message.get("content")), *parts_of(forwarded.get("content"))]
+    parts += files_of(forwarded.get("attachments"))
     for embed in message.get("embeds") or ():
-        lines = (text_or_none(embed.get(name)) for name in ("title", "description", "url"))
+        lines = (fields.text(embed, name) for name in ("title", "description", "url"))
         if not parts and (text := "\n".join(line for line in lines if line)):
             parts.append(text)
-    parts += [
-        File("file", text_or_none(one.get("fileName")), one, True) for one in message.get("attachments") or ()
-    ]
-    parts += [
-        File("image", text_or_none(one.get("name")), one, True) for one in message.get("stickers") or ()
-    ]
-    return Said(
-        str(message.get("id")),
-        str(reference.get("messageId")) if reply and isinstance(reference, dict) else None,
-        ASSISTANT if author.get("isBot") else USER,
-        parts,
-        seconds(message.get("timestamp"), position),
-        None,
-        text_or_none(author.get("nickname")) or text_or_none(author.get("name")),
-        kind not in _DISCORD,
-        kept(
-            author=text_or_none(author.get("name")),
-            pinned=message.get("isPinned"),
-            edited=message.get("timestampEdited"),
-            reactions=message.get("reactions"),
-            command=message.get("interaction"),
-        ),
-    )
+    yield from parts
+    for field, kind in (("attachments", "file"), ("stickers", "image")):
+        yield from (
+            File(kind, fields.text(one, "fileName", "name"), one, True) for one in message.get(field) or ()
+        )
 
 
-DISCORD = Format("discord", "a channel of DiscordChatExporter", _chats_of_discord, _is_discord)
+_SHOWN = ("author", "pinned", "edited", "reactions", "command", "forwarded_from", "via_bot")
+"""The fields of messages of people that are kept."""
+DISCORD = Program(
+    "discord",
+    "a channel of DiscordChatExporter",
+    _is_discord,
+    _parts_of_discord,
+    _of_discord,
+    parents=("parent",),
+    kept=_SHOWN,
+    asides=("is_notice",),
+)
 
 
-def _is_telegram(value: object) -> bool:
+def _is_telegram(value: Any) -> bool:
     """Whether a JSON document is a chat or an account of Telegram."""
-    if not isinstance(value, dict):
-        return False
-    _chats_of_telegram = value.get("chats")
-    if isinstance(_chats_of_telegram, dict) and isinstance(_chats_of_telegram.get("list"), list):
-        return all(_is_telegram_chat(one) for one in _chats_of_telegram["list"][:20])
+    if isinstance(fields.at(value, "chats", "list"), list):
+        return all(_is_telegram_chat(one) for one in value["chats"]["list"][:20])
     return _is_telegram_chat(value)
 
 
-def _is_telegram_chat(value: object) -> bool:
-    if not isinstance(value, dict) or "type" not in value or "id" not in value:
+def _is_telegram_chat(value: Any) -> bool:
+    messages = fields.at(value, "messages")
+    if not isinstance(messages, list) or not value.keys() >= {"type", "id"}:
         return False
-    messages = value.get("messages")
-    return isinstance(messages, list) and all(
-        isinstance(one, dict) and "date" in one and ("text" in one or "text_entities" in one)
-        for one in messages[:20]
-    )
+    return all("date" in one and ("text" in one or "text_entities" in one) for one in messages[:20])
 
 
-def _chats_of_telegram(source: Source) -> Chats:
-    """The conversations of an export."""
-
-    def read(value: Record, position: str) -> Chats:
-        listed = value["chats"]["list"] if isinstance(value.get("chats"), dict) else [value]
-        left = value.get("left_chats")
-        listed = [*listed, *(left.get("list") or [] if isinstance(left, dict) else [])]
-        for number, record in enumerate(listed, 1):
-            where = position if len(listed) == 1 else f"chat {number} of {position}"
-            yield from checked(where, _telegram_chat, record, where)
-
-    return source.each(read)
+def _of_telegram(value: fields.Record) -> Iterator[ChatRecord]:
+    listed = fields.values(value, "chats", "list") + fields.values(value, "left_chats", "list")
+    for record in listed if "chats" in value else [value]:
+        name = f"telegram-{record['id']}"
+        messages = [_message_of_telegram(one) for one in fields.records(record, "messages", f"chat {name!r}")]
+        metadata = fields.kept(kind=fields.text(record, "type"))
+        yield ChatRecord(
+            record, messages, name, {"prefix": f"{name}-", "metadata": metadata, "is_part": True}
+        )
 
 
-def _telegram_chat(value: Any, position: str) -> Chat:
-    record = as_object(value, position)
-    messages = [
-        as_object(one, f"a message of {position}") for one in as_list(record.get("messages"), "'messages'")
-    ]
-    name = f"telegram-{record['id']}"
-    return chat_of(
-        position,
-        name,
-        entries_of([_of_telegram(one, name, position) for one in messages]),
-        title=text_or_none(record.get("name")),
-        metadata=kept(kind=text_or_none(record.get("type"))),
-        is_part=True,
-    )
-
-
-def _of_telegram(message: Record, name: str, position: str) -> Said:
-    reply = message.get("reply_to_message_id")
+def _message_of_telegram(message: fields.Record) -> fields.Record:
     is_service = message.get("type") == "service"
+    return {
+        **message,
+        "role": SYSTEM if is_service else USER,
+        "name": fields.text(message, "from", "actor"),
+        "parent": message.get("reply_to_message_id"),
+        "is_notice": is_service,
+        "timestamp": message.get("date_unixtime"),
+        "author": message.get("from_id"),
+    }
+
+
+def _parts_of_telegram(message: fields.Record) -> Iterator[Part]:
     parts: list[Part] = [text] if (text := _telegram_text(message)).strip() else []
     for field in ("photo", "file"):
-        if isinstance(path := message.get(field), str) and path:
+        if path := fields.text(message, field):
             kind = "image" if field == "photo" else str(message.get("media_type") or "file")
             medium = next((one for one in ("image", "audio", "video") if one in kind), "file")
             medium = "audio" if kind == "voice_message" else medium
-            name_of_file = text_or_none(message.get("file_name")) or path.rpartition("/")[2]
-            parts.append(File(medium, name_of_file, {"path": path}, is_beside=True))
-    if is_service and not parts:
+            name = fields.text(message, "file_name") or path.rpartition("/")[2]
+            parts.append(File(medium, name, {"path": path}, is_beside=True))
+    if message["is_notice"] and not parts:
         parts.append(str(message.get("action") or "service"))
-    fields = ("poll", "location_information", "contact_information")
-    parts += [Other({"type": field, "value": message[field]}) for field in fields if message.get(field)]
-    key = str(message.get("id"))
-    return Said(
-        key,
-        None if reply is None else str(reply),
-        SYSTEM if is_service else USER,
-        parts,
-        seconds(message.get("date_unixtime") or message.get("date"), position),
-        None,
-        text_or_none(message.get("from")) or text_or_none(message.get("actor")),
-        is_service,
-        kept(
-            forwarded_from=message.get("forwarded_from"),
-            edited=message.get("edited"),
-            author=message.get("from_id"),
-            via_bot=message.get("via_bot"),
-            reactions=message.get("reactions"),
-        ),
-        f"{name}-{key}",
-    )
+    yield from parts
+    for field in ("poll", "location_information", "contact_information"):
+        if message.get(field):
+            yield Other({"type": field, "value": message[field]})
 
 
-def _telegram_text(message: Record) -> str:
+def _telegram_text(message: fields.Record) -> str:
     text = message.get("text")
     pieces = text if isinstance(text, list) else [text]
     if not any(pieces) and isinstance(message.get("text_entities"), list):
@@ -221,20 +162,23 @@ def _telegram_text(message: Record) -> str:
     return "".join(text for text in texts if isinstance(text, str))
 
 
-TELEGRAM = Format("telegram", "result.json of Telegram", _chats_of_telegram, _is_telegram)
+TELEGRAM = Program(
+    "telegram",
+    "result.json of Telegram",
+    _is_telegram,
+    _parts_of_telegram,
+    _of_telegram,
+    parents=("parent",),
+    kept=_SHOWN,
+    asides=("is_notice",),
+)
 
 
 _MENTION = re.compile(r"<@([A-Z0-9]+)(?:\|([^>]*))?>")
 _CHANNEL = re.compile(r"<#([A-Z0-9]+)\|([^>]*)>")
 _LINK = re.compile(r"<((?:https?|mailto):[^|>]+)(?:\|([^>]*))?>")
 _SPOKEN = (
-    None,
-    "",
-    "thread_broadcast",
-    "bot_message",
-    "file_share",
-    "me_message",
-    "reply_broadcast",
+    *(None, "", "thread_broadcast", "bot_message", "file_share", "me_message", "reply_broadcast"),
     "file_comment",
 )
 _NOTICES = re.compile(r"^(channel|group|bot|pinned|unpinned|reminder|huddle|sh_room|tombstone|joiner)_")
@@ -242,7 +186,7 @@ _NOTICES = re.compile(r"^(channel|group|bot|pinned|unpinned|reminder|huddle|sh_r
 
 def _is_slack(value: object) -> bool:
     """Whether an item of a JSON file is a message of Slack."""
-    return isinstance(value, dict) and value.get("type") == "message" and isinstance(value.get("ts"), str)
+    return fields.at(value, "type") == "message" and isinstance(fields.at(value, "ts"), str)
 
 
 def _chats_of_slack(source: Source) -> Chats:
@@ -255,36 +199,31 @@ def _chats_of_slack(source: Source) -> Chats:
     about = channels.get(channel, {})
     yield chat_of(
         "the day",
-        f"slack-{text_or_none(about.get('id')) or channel}",
-        entries_of(
-            [*{one.key: one for one in reversed(said)}.values()][::-1]
-        ),  # A broadcast reply occurs twice.
+        f"slack-{fields.text(about, 'id') or channel}",
+        [*{one.key: one for one in reversed(said)}.values()][::-1],  # A broadcast reply occurs twice.
         title=channel,
         archived=source.time if about.get("is_archived") else None,
-        metadata=kept(topic=_value(about.get("topic")), purpose=_value(about.get("purpose"))),
+        metadata=fields.kept(
+            topic=fields.text(about.get("topic"), "value"), purpose=fields.text(about.get("purpose"), "value")
+        ),
         is_part=True,
     )
 
 
 def _names(users: Any) -> dict[str, str]:
     """The names of people by their ids."""
-    names = {}
-    for user in users if isinstance(users, list) else ():
-        profile = object_in(user, "profile")
-        options = (
-            profile.get("display_name"),
-            profile.get("real_name"),
-            user.get("real_name"),
-            user.get("name"),
-        )
-        names[str(user.get("id"))] = next(
-            (text for one in options if (text := text_or_none(one))), str(user.get("id"))
-        )
-    return names
+    people = [one for one in users if isinstance(one, dict)] if isinstance(users, list) else []
+    return {
+        str(one.get("id")): _name(one.get("profile")) or _name(one) or str(one.get("id")) for one in people
+    }
 
 
-def _channels(source: Source) -> dict[str, Record]:
-    found: dict[str, Record] = {}
+def _name(person: Any) -> str | None:
+    return fields.text(person, "display_name", "real_name", "name")
+
+
+def _channels(source: Source) -> dict[str, fields.Record]:
+    found: dict[str, fields.Record] = {}
     for name in ("channels", "groups", "mpims", "dms"):
         listed = source.beside(f"../{name}.json")
         for one in listed if isinstance(listed, list) else ():
@@ -292,23 +231,11 @@ def _channels(source: Source) -> dict[str, Record]:
     return found
 
 
-def _value(value: Any) -> str | None:
-    return text_or_none(value.get("value")) if isinstance(value, dict) else None
-
-
-def _of_slack(message: Record, people: dict[str, str], position: str) -> Said:
-    key, thread = str(message["ts"]), text_or_none(message.get("thread_ts"))
+def _of_slack(message: fields.Record, people: dict[str, str], position: str) -> Said:
+    key, thread = str(message["ts"]), fields.text(message, "thread_ts")
     subtype = message.get("subtype")
-    profile = object_in(message, "user_profile")
-    user = text_or_none(message.get("user"))
-    names = (
-        people.get(user or ""),
-        profile.get("display_name"),
-        profile.get("real_name"),
-        message.get("username"),
-        user,
-    )
-    name = next((text for one in names if (text := text_or_none(one))), None)
+    user = fields.text(message, "user")
+    name = people.get(user or "") or _name(message.get("user_profile")) or fields.text(message, "username")
     text = str(message.get("text") or "")
     for pattern, replaced in (
         (_MENTION, lambda found: f"@{people.get(found[1], found[2] or found[1])}"),
@@ -319,7 +246,7 @@ def _of_slack(message: Record, people: dict[str, str], position: str) -> Said:
     text = text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
     parts: list[Part] = [text] if text.strip() else []
     for attachment in message.get("attachments") or ():
-        shown = text_or_none(attachment.get("text")) or text_or_none(attachment.get("fallback"))
+        shown = fields.text(attachment, "text", "fallback")
         if not parts and shown:
             parts.append(shown)
         elif shown:
@@ -332,11 +259,11 @@ def _of_slack(message: Record, people: dict[str, str], position: str) -> Said:
         thread if thread != key else None,
         ASSISTANT if subtype == "bot_message" or message.get("bot_id") else USER,
         parts,
-        seconds(key, position),
+        fields.seconds(key, position),
         None,
-        name,
+        name or user,
         is_notice,
-        kept(reactions=message.get("reactions"), edited=message.get("edited"), subtype=subtype, author=user),
+        fields.kept(author=user) | fields.filled(message, ("reactions", "edited", "subtype")),
     )
 
 
@@ -373,7 +300,7 @@ def _chats_of_whatsapp(source: Source) -> Chats:
     title = (
         re.sub(r"^WhatsApp[ -]Chat (with |mit |con |avec )?(- )?", "", source.name).strip("_ ") or source.name
     )
-    yield chat_of("the chat", f"whatsapp-{title}", entries_of(said), title=title)
+    yield chat_of("the chat", f"whatsapp-{title}", said, title=title)
 
 
 def _records(lines: Iterable[str]) -> Iterator[tuple[str, str, str]]:
@@ -409,7 +336,7 @@ def _when(date: str, time: str, day_first: bool) -> float | None:
     if hour is None:
         return None
     hours = int(hour[1]) % 12 + (12 if hour[4] in ("p", "P") else 0) if hour[4] else int(hour[1])
-    return local_time(f"{year:04}-{month:02}-{day:02} {hours:02}:{hour[2]}:{hour[3] or '00'}")
+    return fields.local_time(f"{year:04}-{month:02}-{day:02} {hours:02}:{hour[2]}:{hour[3] or '00'}")
 
 
 WHATSAPP = Format(
@@ -417,4 +344,4 @@ WHATSAPP = Format(
 )
 
 
-FORMATS = (DISCORD, TELEGRAM, SLACK, WHATSAPP)
+FORMATS = (DISCORD.format, TELEGRAM.format, SLACK, WHATSAPP)

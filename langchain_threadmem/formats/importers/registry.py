@@ -40,11 +40,11 @@ _ITEMS = 20
 """The number of items of a file from which its format is detected."""
 FORMATS = (
     chatgpt.FORMAT,
-    claude.FORMAT,
-    assistants.DEEPSEEK,
+    claude.CLAUDE.format,
+    assistants.DEEPSEEK.format,
     claude_code.FORMAT,
     servers.OPENWEBUI,
-    assistants.GROK,
+    assistants.GROK.format,
     openai_items.FORMAT,
     memories.AGENTS_SDK,
     servers.LIBRECHAT,
@@ -56,7 +56,7 @@ FORMATS = (
     local.LM_STUDIO,
     local.CHATBOX,
     *datasets.FORMATS,
-    assistants.HUGGINGCHAT,
+    assistants.HUGGINGCHAT.format,
     gemini_cli.FORMAT,
     vscode.FORMAT,
     langgraph_history.FORMAT,

@@ -29,7 +29,8 @@ from langchain_core.messages import (
     ToolMessage,
 )
 
-from langchain_threadmem.formats.importers.chats import Entry
+from langchain_threadmem.formats.importers import fields
+from langchain_threadmem.formats.importers.chats import Chat, Entry
 from langchain_threadmem.messages.ids import chained_id
 from langchain_threadmem.storage.schema import State
 
@@ -39,6 +40,28 @@ _NOT_NAME = re.compile(r"[^A-Za-z0-9_-]")
 """The characters that providers refuse in the name of a tool."""
 _LONGEST_NAME = 64
 USER, ASSISTANT, SYSTEM, TOOL = "user", "assistant", "system", "tool"
+ROLES = {
+    **dict.fromkeys(("user", "human", "you", "usermessage", "prompter", "request"), USER),
+    **dict.fromkeys(("assistant", "ai", "bot", "model", "assistantmessage", "chatbot"), ASSISTANT),
+    **dict.fromkeys(("gpt", "chatgpt", "bing", "bard", "gemini", "function_call"), ASSISTANT),
+    **dict.fromkeys(("system", "developer", "systemmessage"), SYSTEM),
+    **dict.fromkeys(("tool", "function", "functionexecutionresultmessage", "observation"), TOOL),
+    **dict.fromkeys(("function_response", "function-response"), TOOL),
+}
+"""The roles by the names that programs have for them, in lower case."""
+_TITLES = (
+    *("topic", "userTitle", "autoTitle", "chatTitle", "customTitle", "computedTitle", "threadName", "title"),
+    "name",
+)
+_TIMES = (
+    *("createdAt", "created_at", "create_time", "created", "inserted_at", "creationDate", "startTime", "ts"),
+    *("timestamp", "date", "create_date"),
+)
+_MODELS = ("model", "modelId", "model_type")
+_ENDS = (
+    *("current_leaf_message_uuid", "leaf_response_id", "current_message_id", "currentId"),
+    "activeMessageId",
+)
 
 
 class Reasoning(NamedTuple):
@@ -187,6 +210,52 @@ def entries_of(said: Sequence[Said]) -> list[Entry]:
             )
             parent = key
     return entries
+
+
+def chat_of(
+    position: str,
+    name: str,
+    said: Iterable[Said],
+    about: object = None,
+    *,
+    model: str | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    prefix: str = "",
+    **others: Any,
+) -> Chat:
+    """A conversation whose messages were read.
+
+    Args:
+        position: See `Chat`.
+        name: See `Chat`.
+        said: The messages.
+        about: The record of the conversation: its title, its time, the end of its active thread, metadata.
+        model: The model; by default that of the record, else that of the last answer.
+        metadata: Further metadata.
+        prefix: The beginning of the ids of messages, if their keys are unique in the conversation only.
+        **others: Other fields of `Chat`, instead of those of the record.
+    """
+    found = [*said]
+    for one in found if prefix else ():
+        one.id = f"{prefix}{one.key}"
+    model = model or fields.text(about, *_MODELS)
+    of_record = fields.kept(
+        model=model or next((one.model for one in reversed(found) if one.model), None),
+        folder=fields.text(about, "folderID", "folderId", "folder_id", "workspaceDirectory", "cwd"),
+        starred=any(fields.at(about, name) for name in ("starred", "isStarred", "is_starred")),
+        pinned=any(fields.at(about, name) for name in ("pinned", "isPinned")),
+        tags=fields.at(about, "tags"),
+    )
+    return Chat(
+        position,
+        name,
+        entries_of(found),
+        others.pop("title", None) or fields.text(about, *_TITLES),
+        others.pop("tip", None) or fields.id_in(about, *_ENDS),
+        others.pop("created", None) or fields.time(about, position, *_TIMES),
+        metadata=of_record | dict(metadata or {}),
+        **others,
+    )
 
 
 def named_id(id: str | None) -> str | None:

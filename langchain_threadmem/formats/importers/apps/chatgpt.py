@@ -18,8 +18,8 @@ from functools import partial
 from typing import Any
 
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.formats.importers.chats import Chat, Chats, seconds, text_or_none
-from langchain_threadmem.formats.importers.json_items import Record, list_in, object_in
+from langchain_threadmem.formats.importers import fields
+from langchain_threadmem.formats.importers.chats import Chat, Chats
 from langchain_threadmem.formats.importers.said import (
     ASSISTANT,
     TOOL,
@@ -32,7 +32,7 @@ from langchain_threadmem.formats.importers.said import (
     ToolResult,
     ToolUse,
     arguments_of,
-    entries_of,
+    chat_of,
 )
 from langchain_threadmem.formats.importers.source import Format, Source
 from langchain_threadmem.messages.records import as_list, as_object
@@ -100,7 +100,7 @@ def chats(source: Source) -> Chats:
 
 
 def _chat(names: Mapping[str, Any], record: dict[str, Any], position: str) -> Chat:
-    name = text_or_none(record.get("conversation_id")) or text_or_none(record.get("id"))
+    name = fields.text(record, "conversation_id", "id")
     if name is None:
         raise InputError(
             f"{position} has no 'conversation_id' and no 'id'; it is not a conversation of ChatGPT"
@@ -109,36 +109,28 @@ def _chat(names: Mapping[str, Any], record: dict[str, Any], position: str) -> Ch
         key: as_object(node, f"node {key!r} of {position}")
         for key, node in as_object(record.get("mapping"), f"'mapping' of {position}").items()
     }
-    said = _NodesReader(nodes, names, position).said()
-    entries = entries_of(said)
-    created, updated = (seconds(record.get(field), position) for field in ("create_time", "update_time"))
-    current = text_or_none(record.get("current_node"))
-    return Chat(
+    current, updated = fields.text(record, "current_node"), fields.time(record, position, "update_time")
+    return chat_of(
         position,
         name,
-        entries,
-        text_or_none(record.get("title")),
-        _parent(nodes, current) if current in nodes and not nodes[current].get("message") else current,
-        created,
-        updated or created if record.get("is_archived") else None,
+        _NodesReader(nodes, names, position).said(),
+        record,
+        tip=_parent(nodes, current) if current in nodes and not nodes[current].get("message") else current,
+        model=fields.text(record, "default_model_slug"),
+        archived=updated or fields.time(record, position, "create_time")
+        if record.get("is_archived")
+        else None,
         metadata=_metadata(record),
         branch_of=_sources(nodes, current, name),
     )
 
 
-def _metadata(record: Record) -> dict[str, Any]:
+def _metadata(record: fields.Record) -> fields.Record:
     """The metadata of a conversation: fields of ChatGPT, and the fields that all programs have."""
-    kept = {name: record[name] for name in _KEPT if record.get(name) not in (None, False, "")}
-    gizmo = text_or_none(record.get("gizmo_id"))
-    if gizmo is not None:
-        kept["project" if gizmo.startswith("g-p-") else "gpt"] = gizmo
-    if record.get("is_starred"):
-        kept["starred"] = True
-    if record.get("pinned_time") or record.get("is_pinned"):
-        kept["pinned"] = True
-    if model := text_or_none(record.get("default_model_slug")):
-        kept["model"] = model
-    return kept
+    gizmo = fields.text(record, "gizmo_id")
+    project = {} if gizmo is None else {"project" if gizmo.startswith("g-p-") else "gpt": gizmo}
+    pinned = {"pinned": True} if record.get("pinned_time") or record.get("is_pinned") else {}
+    return fields.filled(record, _KEPT) | project | pinned
 
 
 def _sources(nodes: NodesByKey, current: str | None, name: str) -> list[str]:
@@ -148,15 +140,14 @@ def _sources(nodes: NodesByKey, current: str | None, name: str) -> list[str]:
     sources: dict[str, None] = {}
     for key in reversed(path):
         message = nodes[key].get("message") if key in nodes else None
-        metadata = message.get("metadata") if isinstance(message, dict) else None
-        source = metadata.get("branching_from_conversation_id") if isinstance(metadata, dict) else None
-        if (text := text_or_none(source)) is not None and text != name:
-            sources[text] = None
+        source = fields.text(fields.at(message, "metadata"), "branching_from_conversation_id")
+        if source is not None and source != name:
+            sources[source] = None
     return [*sources]
 
 
 def _parent_in(nodes: NodesByKey) -> Callable[[str], str | None]:
-    return lambda key: text_or_none(nodes[key].get("parent")) if key in nodes else None
+    return lambda key: fields.text(nodes[key], "parent") if key in nodes else None
 
 
 def _parent(nodes: NodesByKey, key: str) -> str | None:
@@ -185,12 +176,12 @@ class _NodesReader:
 
     def __init__(self, nodes: NodesByKey, names: Mapping[str, Any], position: str) -> None:
         self._names = names
-        self._messages: dict[str, Record] = {}
+        self._messages: dict[str, fields.Record] = {}
         for key, node in nodes.items():
             if node.get("message"):
                 self._messages[key] = as_object(node["message"], f"'message' of node {key!r} of {position}")
         self._parents = {
-            key: text_or_none(nodes[key].get("parent"))
+            key: fields.text(nodes[key], "parent")
             if nodes[key].get("parent") in self._messages
             else _parent(nodes, key)
             for key in self._messages
@@ -247,7 +238,7 @@ class _NodesReader:
                 calls[key] = calls[asking] = asking
         return calls
 
-    def _one(self, key: str, message: Record, call: str | None) -> Said:
+    def _one(self, key: str, message: fields.Record, call: str | None) -> Said:
         role, content, metadata = _role(message), message.get("content"), _metadata_of(message)
         kind = content.get("content_type") if isinstance(content, dict) else None
         extra = {name: metadata[name] for name in _KEPT_OF_MESSAGES if metadata.get(name)}
@@ -274,14 +265,14 @@ class _NodesReader:
             self._parents[key],
             role,
             parts,
-            seconds(message.get("create_time"), f"message {key!r}"),
-            text_or_none(metadata.get("model_slug")),
+            fields.seconds(message.get("create_time"), f"message {key!r}"),
+            fields.text(metadata, "model_slug"),
             _speaker(message) if role == USER else None,
             is_hidden or kind in _INSTRUCTIONS,
             extra,
         )
 
-    def _parts(self, content: Any, message: Record) -> list[Part]:
+    def _parts(self, content: Any, message: fields.Record) -> list[Part]:
         """The parts of the content of a message."""
         if not isinstance(content, dict):
             return [content] if isinstance(content, str) else []
@@ -303,7 +294,7 @@ class _NodesReader:
         parts = _with_links(list(texts), metadata)
         return [*parts, Other(content)] if unknown else parts
 
-    def _of_part(self, item: Any, metadata: Record) -> Iterator[Part]:
+    def _of_part(self, item: Any, metadata: fields.Record) -> Iterator[Part]:
         if isinstance(item, str):
             if item.strip():
                 yield item
@@ -324,54 +315,54 @@ class _NodesReader:
         elif kind.startswith("real_time_user_audio_video"):
             if isinstance(voice := item.get("audio_asset_pointer"), dict):
                 yield self._file("audio", voice, metadata)
-            for frame in list_in(item, "frames_asset_pointers"):
+            for frame in fields.values(item, "frames_asset_pointers"):
                 yield self._file(
                     "image", frame if isinstance(frame, dict) else {"asset_pointer": frame}, metadata
                 )
         else:
             yield Other(item)
 
-    def _file(self, medium: str, item: Record, metadata: Record) -> File:
+    def _file(self, medium: str, item: fields.Record, metadata: fields.Record) -> File:
         pointer = str(item.get("asset_pointer") or "")
         found = _ID_IN_POINTER.search(pointer.rpartition("://")[2])
         id = found[0] if found else pointer.rpartition("/")[2]
         attached = next((one for one in _attached(metadata) if one.get("id") == id), {})
-        name = text_or_none(attached.get("name")) or text_or_none(self._names.get(f"{id}.dat"))
+        name = fields.text(attached, "name") or fields.text_or_none(self._names.get(f"{id}.dat"))
         value = {"file_id": pointer, **{key: one for key, one in item.items() if key != "asset_pointer"}}
         return File(medium, name or id or None, value)
 
-    def _attachments(self, parts: Sequence[Part], metadata: Record) -> Iterator[File]:
+    def _attachments(self, parts: Sequence[Part], metadata: fields.Record) -> Iterator[File]:
         """The attachments that are no parts of the content."""
         pointers = " ".join(str(part.value) for part in parts if isinstance(part, File))
         for one in _attached(metadata):
             id = str(one.get("id") or "")
             if not id or id not in pointers:
-                name = text_or_none(one.get("name")) or text_or_none(self._names.get(f"{id}.dat"))
+                name = fields.text(one, "name") or fields.text_or_none(self._names.get(f"{id}.dat"))
                 yield File("file", name or id or None, {**one, "file_id": id}, is_beside=True)
 
 
-def _attached(metadata: Record) -> list[Record]:
+def _attached(metadata: fields.Record) -> list[fields.Record]:
     attached = metadata.get("attachments")
     return [one for one in attached if isinstance(one, dict)] if isinstance(attached, list) else []
 
 
-def _thought(thought: Record) -> Reasoning:
-    content, summary = (text_or_none(thought.get(name)) or "" for name in ("content", "summary"))
+def _thought(thought: fields.Record) -> Reasoning:
+    content, summary = (fields.text_or_none(thought.get(name)) or "" for name in ("content", "summary"))
     chunks = thought.get("chunks")
     if not content and isinstance(chunks, list):
         content = "".join(chunk for chunk in chunks if isinstance(chunk, str))
     return Reasoning(content, summary)
 
 
-def _metadata_of(message: Record) -> Record:
-    return object_in(message, "metadata")
+def _metadata_of(message: fields.Record) -> fields.Record:
+    return fields.record(message, "metadata")
 
 
-def _author(message: Record) -> Record:
-    return object_in(message, "author")
+def _author(message: fields.Record) -> fields.Record:
+    return fields.record(message, "author")
 
 
-def _role(message: Record) -> str:
+def _role(message: fields.Record) -> str:
     """The role of the author; the report of a research is an answer, whoever delivers it."""
     role = _author(message).get("role")
     if not isinstance(role, str) or not role:
@@ -381,21 +372,21 @@ def _role(message: Record) -> str:
     return ASSISTANT if is_report else role
 
 
-def _speaker(message: Record) -> str | None:
+def _speaker(message: fields.Record) -> str | None:
     """The name of a person in a group chat."""
     author = _author(message)
     metadata = author.get("metadata")
     real = metadata.get("real_author") if isinstance(metadata, dict) else None
     if isinstance(real, dict):
         real = real.get("name")
-    return text_or_none(author.get("name")) or text_or_none(real)
+    return fields.text(author, "name") or fields.text_or_none(real)
 
 
-def _is_call(message: Record) -> bool:
+def _is_call(message: fields.Record) -> bool:
     return _role(message) == ASSISTANT and message.get("recipient") not in (None, "", "all")
 
 
-def _instructions(metadata: Record) -> list[Part]:
+def _instructions(metadata: fields.Record) -> list[Part]:
     """Custom instructions whose text is in the metadata only."""
     data = metadata.get("user_context_message_data")
     return (
@@ -408,12 +399,12 @@ def _canvas(arguments: str) -> list[Part]:
     document = arguments_of(arguments)
     texts = [document.get("content")]
     texts += [one.get("replacement") for one in document.get("updates") or () if isinstance(one, dict)]
-    name = text_or_none(document.get("name"))
+    name = fields.text(document, "name")
     written = [text for text in texts if isinstance(text, str) and text.strip()]
     return [str(File("canvas", name)), *written] if written else []
 
 
-def _found(metadata: Record) -> list[dict[str, Any]]:
+def _found(metadata: fields.Record) -> list[dict[str, Any]]:
     """The titles and addresses of the sources of an answer."""
     references = metadata.get("content_references")
     items = [
@@ -430,14 +421,14 @@ def _found(metadata: Record) -> list[dict[str, Any]]:
         if isinstance(one, dict)
     ]
     found = {
-        item["url"]: {"title": text_or_none(item.get("title")), "url": item["url"]}
+        item["url"]: {"title": fields.text(item, "title"), "url": item["url"]}
         for item in items
         if isinstance(item, dict) and isinstance(item.get("url"), str)
     }
     return [*found.values()]
 
 
-def _with_links(parts: list[Part], metadata: Record) -> list[Part]:
+def _with_links(parts: list[Part], metadata: fields.Record) -> list[Part]:
     """The parts with links in the place of the marks of citations and references.
 
     The indexes count the characters of the joined text.
@@ -464,21 +455,21 @@ def _with_links(parts: list[Part], metadata: Record) -> list[Part]:
     return [next(readable) if isinstance(part, str) else part for part in parts]
 
 
-def _of_references(metadata: Record) -> Iterator[tuple[int, int, str, str]]:
+def _of_references(metadata: fields.Record) -> Iterator[tuple[int, int, str, str]]:
     """Start, end, old and new text of the references of a message."""
-    for one in list_in(metadata, "content_references"):
+    for one in fields.values(metadata, "content_references"):
         old = one.get("matched_text") if isinstance(one, dict) else None
         if not isinstance(old, str) or not old.strip() or one.get("type") == _FOOTNOTE:
             continue
         start, end = (
             one[name] if isinstance(one.get(name), int) else -1 for name in ("start_idx", "end_idx")
         )
-        new = text_or_none(one.get("alt")) or _links(one) or text_or_none(one.get("name")) or ""
+        new = fields.text(one, "alt") or _links(one) or fields.text(one, "name") or ""
         if new or _PRIVATE.search(old):
             yield start, end, old, new
 
 
-def _links(reference: Record) -> str:
+def _links(reference: fields.Record) -> str:
     items = [
         item for name in ("items", "sources") for item in reference.get(name) or () if isinstance(item, dict)
     ]
@@ -487,18 +478,18 @@ def _links(reference: Record) -> str:
     return ", ".join(dict.fromkeys(links or urls))
 
 
-def _link(item: Record) -> str:
-    title = text_or_none(item.get("title")) or text_or_none(item.get("attribution"))
+def _link(item: fields.Record) -> str:
+    title = fields.text(item, "title", "attribution")
     return f"[{title}]({item['url']})" if title else str(item["url"])
 
 
-def _of_citations(metadata: Record) -> Iterator[tuple[int, int, str, str]]:
-    for one in list_in(metadata, "citations"):
+def _of_citations(metadata: fields.Record) -> Iterator[tuple[int, int, str, str]]:
+    for one in fields.values(metadata, "citations"):
         if not isinstance(one, dict) or not isinstance(cited := one.get("metadata"), dict):
             continue
         start, end = (one[name] if isinstance(one.get(name), int) else -1 for name in ("start_ix", "end_ix"))
         url = cited.get("url")
-        new = _link(cited) if isinstance(url, str) else text_or_none(cited.get("title")) or ""
+        new = _link(cited) if isinstance(url, str) else fields.text(cited, "title") or ""
         yield start, end, "", new
 
 

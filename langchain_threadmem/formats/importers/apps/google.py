@@ -20,9 +20,9 @@ from html.parser import HTMLParser
 from itertools import groupby
 from typing import Any
 
+from langchain_threadmem.formats.importers import fields
 from langchain_threadmem.formats.importers.blocks import file_of, parts_of
-from langchain_threadmem.formats.importers.chats import Chat, Chats, chat_of, kept, seconds, text_or_none
-from langchain_threadmem.formats.importers.json_items import Record
+from langchain_threadmem.formats.importers.chats import Chat, Chats
 from langchain_threadmem.formats.importers.said import (
     ASSISTANT,
     SYSTEM,
@@ -32,7 +32,7 @@ from langchain_threadmem.formats.importers.said import (
     Part,
     Reasoning,
     Said,
-    entries_of,
+    chat_of,
     system_prompt,
 )
 from langchain_threadmem.formats.importers.source import Format, Source
@@ -82,7 +82,7 @@ def _chats_of_ai_studio(source: Source) -> Chats:
 def _chat_of_ai_studio(record: dict[str, Any], position: str, name: str, names: dict[str, str]) -> Chat:
     said = _said_of_ai_studio(record, position)
     settings = record.get("runSettings")
-    model = text_or_none(settings.get("model")) if isinstance(settings, dict) else None
+    model = fields.text(settings, "model")
     for one in said:
         one.model = model if one.role == ASSISTANT else None
     branch_of: dict[str, None] = {}
@@ -93,9 +93,9 @@ def _chat_of_ai_studio(record: dict[str, Any], position: str, name: str, names: 
     return chat_of(
         position,
         name,
-        entries_of(said),
+        said,
         title=name,
-        metadata=kept(model=model),
+        metadata=fields.kept(model=model),
         branch_of=[*branch_of],
     )
 
@@ -109,7 +109,7 @@ def _chunks(record: dict[str, Any], position: str) -> list[Chunk]:
 def _sources(record: dict[str, Any]) -> list[str]:
     """The names of the files that this one continues."""
     parents = [chunk.get("branchParent") for chunk in (*_chunks(record, "the document"), record)]
-    names = (text_or_none(one.get("displayName")) for one in parents if isinstance(one, dict))
+    names = (fields.text(one, "displayName") for one in parents if isinstance(one, dict))
     return [*dict.fromkeys(name or "" for name in names)]
 
 
@@ -125,7 +125,7 @@ def _said_of_ai_studio(record: dict[str, Any], position: str) -> list[Said]:
         chunks = [*of_role]
         parts = [part for chunk in chunks for part in _parts(chunk)]
         key = chained_id("import-", previous, [role, [str(part) for part in parts]])
-        times = (seconds(chunk.get("createTime"), position) for chunk in chunks)
+        times = (fields.seconds(chunk.get("createTime"), position) for chunk in chunks)
         errors = [chunk["errorMessage"] for chunk in chunks if chunk.get("errorMessage")]
         said.append(
             Said(
@@ -217,11 +217,11 @@ def _is_entry(value: object) -> bool:
     )
 
 
-def _is_of_gemini(value: Record) -> bool:
+def _is_of_gemini(value: fields.Record) -> bool:
     return any("gemini" in str(one).lower() or "bard" in str(one).lower() for one in _named(value))
 
 
-def _named(value: Record) -> Iterator[Any]:
+def _named(value: fields.Record) -> Iterator[Any]:
     yield value["header"]
     for field in ("products", "activityControls"):
         yield from value[field] if isinstance(value.get(field), list) else ()
@@ -229,11 +229,11 @@ def _named(value: Record) -> Iterator[Any]:
 
 def _chats_of_takeout(source: Source) -> Chats:
     """The conversations of an activity."""
-    entries: list[tuple[float, str, Record]] = []
+    entries: list[tuple[float, str, fields.Record]] = []
 
-    def read(value: Record, position: str) -> None:
+    def read(value: fields.Record, position: str) -> None:
         if not _is_entry(value) or _is_of_gemini(value):
-            entries.append((seconds(value.get("time"), position) or 0.0, position, value))
+            entries.append((fields.seconds(value.get("time"), position) or 0.0, position, value))
 
     yield from source.each(read)
     entries.sort(key=lambda entry: entry[0])
@@ -241,9 +241,11 @@ def _chats_of_takeout(source: Source) -> Chats:
         yield _chat_of_takeout(group)
 
 
-def _sessions(entries: Iterable[tuple[float, str, Record]]) -> Iterator[list[tuple[float, str, Record]]]:
+def _sessions(
+    entries: Iterable[tuple[float, str, fields.Record]],
+) -> Iterator[list[tuple[float, str, fields.Record]]]:
     """Entries without a longer pause, oldest first; a link to a conversation joins them too."""
-    group: list[tuple[float, str, Record]] = []
+    group: list[tuple[float, str, fields.Record]] = []
     for entry in entries:
         if group and entry[0] - group[-1][0] > _PAUSE:
             yield group
@@ -253,7 +255,7 @@ def _sessions(entries: Iterable[tuple[float, str, Record]]) -> Iterator[list[tup
         yield group
 
 
-def _chat_of_takeout(entries: Sequence[tuple[float, str, Record]]) -> Chat:
+def _chat_of_takeout(entries: Sequence[tuple[float, str, fields.Record]]) -> Chat:
     said: list[Said] = []
     previous: str | None = None
     for time, _, entry in entries:
@@ -264,12 +266,13 @@ def _chat_of_takeout(entries: Sequence[tuple[float, str, Record]]) -> Chat:
             said.append(Said(key, previous, SYSTEM, [title], time))
             continue
         files = [
-            File("file", text_or_none(one), one, is_beside=True) for one in entry.get("attachedFiles") or ()
+            File("file", fields.text_or_none(one), one, is_beside=True)
+            for one in entry.get("attachedFiles") or ()
         ]
         said.append(Said(f"{key}-question", previous, USER, [asked, *files], time))
         previous = f"{key}-question"
         if answer:
-            image = text_or_none(entry.get("imageFile"))
+            image = fields.text(entry, "imageFile")
             generated = [File("image", image, {"file": image})] if image else []
             subtitles = entry.get("subtitles") or ()
             links = [Other(one) for one in subtitles if isinstance(one, dict) and one.get("url")]
@@ -279,13 +282,13 @@ def _chat_of_takeout(entries: Sequence[tuple[float, str, Record]]) -> Chat:
     return chat_of(
         entries[0][1],
         chained_id("gemini-", None, [first.get("title"), first.get("time")])[: len("gemini-") + 16],
-        entries_of(said),
+        said,
         created=entries[0][0],
-        metadata=kept(url=text_or_none(first.get("titleUrl"))),
+        metadata=fields.kept(url=fields.text(first, "titleUrl")),
     )
 
 
-def _answer(entry: Record) -> str:
+def _answer(entry: fields.Record) -> str:
     items = entry.get("safeHtmlItem")
     if isinstance(items, dict):
         items = [items]

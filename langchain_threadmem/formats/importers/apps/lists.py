@@ -11,15 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from langchain_threadmem.errors import InputError
+from langchain_threadmem.formats.importers import fields
 from langchain_threadmem.formats.importers.blocks import file_of, files_of, parts_of
-from langchain_threadmem.formats.importers.chats import text_or_none
-from langchain_threadmem.formats.importers.json_items import Record, object_in
 from langchain_threadmem.formats.importers.program import (
     ChatRecord,
     Program,
-    ReadParts,
-    itself,
-    said_of,
+    ReadMessage,
     standard_parts,
 )
 from langchain_threadmem.formats.importers.said import (
@@ -31,22 +28,20 @@ from langchain_threadmem.formats.importers.said import (
     ToolResult,
     ToolUse,
 )
+from langchain_threadmem.messages.records import loads
 
 
 def _is_nextchat(value: Any) -> bool:
     return isinstance(value, dict) and isinstance(value.get("chat-next-web-store"), dict)
 
 
-def _of_nextchat(value: Record) -> Iterator[ChatRecord]:
+def _of_nextchat(value: fields.Record) -> Iterator[ChatRecord]:
     for session in value["chat-next-web-store"].get("sessions") or ():
-        mask = object_in(session, "mask")
-        config = mask.get("modelConfig")
-        model = config.get("model") if isinstance(config, dict) else None
-        record = {**session, "model": model, "created": None}
+        record = {**session, "model": fields.at(session, "mask", "modelConfig", "model")}
         yield ChatRecord(record, session.get("messages") or [])
 
 
-def _parts_of_nextchat(message: Record) -> Iterator[Part]:
+def _parts_of_nextchat(message: fields.Record) -> Iterator[Part]:
     for tool in message.get("tools") or ():
         if isinstance(tool, dict):
             yield from parts_of(
@@ -54,13 +49,13 @@ def _parts_of_nextchat(message: Record) -> Iterator[Part]:
             )
             if tool.get("content") is not None or tool.get("errorMsg"):
                 output = tool.get("content") or tool.get("errorMsg")
-                yield ToolResult(output, text_or_none(tool.get("id")), None, bool(tool.get("isError")))
+                yield ToolResult(output, fields.text(tool, "id"), None, bool(tool.get("isError")))
     yield from standard_parts(message)
     if message.get("audio_url"):
         yield file_of({"type": "audio", "url": message["audio_url"]}, is_beside=True)
 
 
-NEXTCHAT = Program("nextchat", "NextChat's backup", _is_nextchat, _of_nextchat, _parts_of_nextchat)
+NEXTCHAT = Program("nextchat", "NextChat's backup", _is_nextchat, _parts_of_nextchat, _of_nextchat)
 
 
 _NAMES = ("systemPurposeId", "userTitle", "autoTitle")
@@ -76,13 +71,13 @@ def _is_big_agi(value: Any) -> bool:
     )
 
 
-def _parts_of_big_agi(message: Record) -> Iterator[Part]:
+def _parts_of_big_agi(message: fields.Record) -> Iterator[Part]:
     fragments = message.get("fragments")
     if not isinstance(fragments, list):
         yield from parts_of(message.get("text"))
         return
     for fragment in fragments:
-        part = object_in(fragment, "part")
+        part = fields.record(fragment, "part")
         kind = part.get("pt")
         if kind == "text":
             yield from parts_of(part.get("text"))
@@ -92,14 +87,14 @@ def _parts_of_big_agi(message: Record) -> Iterator[Part]:
             yield from parts_of(part.get("error"))
         elif kind == "tool_invocation":
             call = part.get("invocation") or {}
-            name = text_or_none(call.get("name")) or str(call.get("type"))
-            yield ToolUse(name, call.get("args") or call.get("code"), text_or_none(part.get("id")))
+            name = fields.text(call, "name") or str(call.get("type"))
+            yield ToolUse(name, call.get("args") or call.get("code"), fields.text(part, "id"))
         elif kind == "tool_response":
             response = part.get("response") or {}
             yield ToolResult(
                 response.get("result"),
-                text_or_none(part.get("id")),
-                text_or_none(response.get("name")),
+                fields.text(part, "id"),
+                fields.text(response, "name"),
                 bool(part.get("error")),
             )
         elif fragment.get("ft") == "attachment" or kind in ("reference", "image_ref", "doc"):
@@ -109,7 +104,7 @@ def _parts_of_big_agi(message: Record) -> Iterator[Part]:
             yield Other(fragment)
 
 
-BIG_AGI = Program("big_agi", "big-AGI's backup", _is_big_agi, itself, _parts_of_big_agi)
+BIG_AGI = Program("big_agi", "big-AGI's backup", _is_big_agi, _parts_of_big_agi)
 
 
 def _is_jan(value: Any) -> bool:
@@ -127,7 +122,7 @@ def _has_values(content: Any) -> bool:
     )
 
 
-def _parts_of_jan(message: Record) -> Iterator[Part]:
+def _parts_of_jan(message: fields.Record) -> Iterator[Part]:
     yield from parts_of(message.get("content"))
     metadata = message.get("metadata")
     calls = metadata.get("tool_calls") if isinstance(metadata, dict) else None
@@ -135,10 +130,10 @@ def _parts_of_jan(message: Record) -> Iterator[Part]:
         inner = call.get("tool") if isinstance(call.get("tool"), dict) else call
         yield from parts_of({**inner, "type": "tool_call"})
         if isinstance(call.get("response"), dict):
-            yield ToolResult(call["response"].get("content"), text_or_none(inner.get("id")))
+            yield ToolResult(call["response"].get("content"), fields.text(inner, "id"))
 
 
-JAN = Program("jan", "messages.jsonl of a thread of Jan", _is_jan, itself, _parts_of_jan, _is_jan)
+JAN = Program("jan", "messages.jsonl of a thread of Jan", _is_jan, _parts_of_jan, is_message=_is_jan)
 
 
 def _is_typingmind(value: Any) -> bool:
@@ -153,12 +148,12 @@ def _is_chat_of_typingmind(value: Any) -> bool:
     return isinstance(value, dict) and "chatID" in value and isinstance(value.get("messages"), list)
 
 
-def _of_typingmind(value: Record) -> Iterator[ChatRecord]:
+def _of_typingmind(value: fields.Record) -> Iterator[ChatRecord]:
     chats = [value] if _is_chat_of_typingmind(value) else value["data"]["chats"]
     return (ChatRecord(chat, chat.get("messages") or []) for chat in chats)
 
 
-TYPINGMIND = Program("typingmind", "TypingMind's export", _is_typingmind, _of_typingmind, standard_parts)
+TYPINGMIND = Program("typingmind", "TypingMind's export", _is_typingmind, standard_parts, _of_typingmind)
 
 
 def _is_cherry(value: Any) -> bool:
@@ -166,7 +161,7 @@ def _is_cherry(value: Any) -> bool:
     return isinstance(database, dict) and isinstance(database.get("topics"), list)
 
 
-def _of_cherry(value: Record) -> Iterator[ChatRecord]:
+def _of_cherry(value: fields.Record) -> Iterator[ChatRecord]:
     database = value["indexedDB"]
     listed = [one for one in database.get("message_blocks") or () if isinstance(one, dict)]
     blocks = {one.get("id"): one for one in listed}
@@ -184,12 +179,12 @@ def _of_cherry(value: Record) -> Iterator[ChatRecord]:
         yield ChatRecord({**topic, **names.get(topic.get("id"), {})}, messages)
 
 
-def _ids(message: Record, of_message: Mapping[Any, Sequence[Any]]) -> Sequence[Any]:
+def _ids(message: fields.Record, of_message: Mapping[Any, Sequence[Any]]) -> Sequence[Any]:
     """The ids of the blocks of a message, which the message or the blocks name."""
     return message.get("blocks") or of_message.get(message.get("id"), ())
 
 
-def _topics_of_cherry(value: Record) -> dict[Any, Record]:
+def _topics_of_cherry(value: fields.Record) -> dict[Any, fields.Record]:
     """The titles of topics, which are in the state of the assistants."""
     state = value.get("localStorage")
     text = state.get("persist:cherry-studio") if isinstance(state, dict) else None
@@ -203,15 +198,13 @@ def _topics_of_cherry(value: Record) -> dict[Any, Record]:
 
 
 def _json(value: Any) -> Any:
-    from langchain_threadmem.messages.records import loads
-
     try:
         return loads(value, "a state") if isinstance(value, str) else value or {}
     except InputError:
         return {}
 
 
-def _parts_of_cherry(message: Record) -> Iterator[Part]:
+def _parts_of_cherry(message: fields.Record) -> Iterator[Part]:
     blocks = message.get("_blocks") or []
     if not blocks:
         yield from standard_parts(message)
@@ -223,29 +216,31 @@ def _parts_of_cherry(message: Record) -> Iterator[Part]:
         elif kind == "thinking":
             yield Reasoning(str(content or ""))
         elif kind == "tool":
-            id = text_or_none(block.get("toolId"))
-            yield ToolUse(text_or_none(block.get("toolName")) or "tool", block.get("arguments"), id)
+            id = fields.text(block, "toolId")
+            yield ToolUse(fields.text(block, "toolName") or "tool", block.get("arguments"), id)
             if content is not None:
-                yield ToolResult(content, id, text_or_none(block.get("toolName")))
+                yield ToolResult(content, id, fields.text(block, "toolName"))
         elif kind in ("file", "image", "video"):
             yield file_of(block, is_beside=kind == "file")
         else:
             yield Other(block)
 
 
-def _said_of_cherry(conversation: ChatRecord, read: ReadParts, position: str) -> list[Said]:
+def _said_of_cherry(conversation: ChatRecord, read: ReadMessage, position: str) -> list[Said]:
     """The messages of a topic: several answers to one question are siblings, and one of them is continued."""
     said: list[Said] = []
     previous: str | None = None
     asked: str | None = None
     is_chosen = False
     for item in conversation.messages:
-        one = said_of(item, previous, read, position)
+        one = read(item, previous, position)
         model = item.get("model")
         one.model = (
-            text_or_none(model.get("id") or model.get("name")) if isinstance(model, dict) else one.model
+            fields.text_or_none(model.get("id") or model.get("name"))
+            if isinstance(model, dict)
+            else one.model
         )
-        question = text_or_none(item.get("askId"))
+        question = fields.text(item, "askId")
         if one.role == ASSISTANT and question is not None and any(before.key == question for before in said):
             one.parent = question
             is_first = asked != question
@@ -260,7 +255,7 @@ def _said_of_cherry(conversation: ChatRecord, read: ReadParts, position: str) ->
 
 
 CHERRY = Program(
-    "cherry", "Cherry Studio's backup", _is_cherry, _of_cherry, _parts_of_cherry, said=_said_of_cherry
+    "cherry", "Cherry Studio's backup", _is_cherry, _parts_of_cherry, _of_cherry, said=_said_of_cherry
 )
 
 
@@ -279,7 +274,7 @@ def _is_mistral_message(value: Any) -> bool:
     )
 
 
-def _parts_of_mistral(message: Record) -> Iterator[Part]:
+def _parts_of_mistral(message: fields.Record) -> Iterator[Part]:
     chunks = message.get("contentChunks")
     parts = parts_of(chunks)
     yield from (
@@ -288,25 +283,25 @@ def _parts_of_mistral(message: Record) -> Iterator[Part]:
     yield from files_of(message.get("files"))
 
 
-def _said_of_mistral(conversation: ChatRecord, read: ReadParts, position: str) -> list[Said]:
-    """The messages of a chat with their parents; another version of a message is a sibling."""
-    said: list[Said] = []
-    for item in conversation.messages:
-        one = said_of(item, said[-1].key if said else None, read, position)
-        if item.get("parentId") is not None or not said:
-            one.parent = text_or_none(item.get("parentId"))
-        said.append(one)
-    return said
+def _of_mistral(value: fields.Record) -> Iterator[ChatRecord]:
+    """The chat of a file; another version of a message is a sibling, and only the first message is a root."""
+    first, *others = value["messages"]
+    linked = (one if one.get("parentId") is not None else _unlinked(one) for one in others)
+    yield ChatRecord(value, [first, *linked])
+
+
+def _unlinked(message: fields.Record) -> fields.Record:
+    return {name: value for name, value in message.items() if name != "parentId"}
 
 
 MISTRAL = Program(
     "mistral",
     "chats of Mistral's export",
     _is_mistral,
-    itself,
     _parts_of_mistral,
+    _of_mistral,
     _is_mistral_message,
-    _said_of_mistral,
+    parents=("parentId",),
 )
 
 

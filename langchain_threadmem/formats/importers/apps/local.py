@@ -18,17 +18,9 @@ from itertools import chain
 from typing import Any
 
 from langchain_threadmem.errors import InputError
+from langchain_threadmem.formats.importers import fields
 from langchain_threadmem.formats.importers.blocks import files_of, parts_of
-from langchain_threadmem.formats.importers.chats import (
-    Chat,
-    Chats,
-    chat_of,
-    kept,
-    local_time,
-    seconds,
-    text_or_none,
-)
-from langchain_threadmem.formats.importers.json_items import Record, list_in, object_in
+from langchain_threadmem.formats.importers.chats import Chat, Chats
 from langchain_threadmem.formats.importers.said import (
     ASSISTANT,
     SYSTEM,
@@ -40,7 +32,7 @@ from langchain_threadmem.formats.importers.said import (
     ToolResult,
     ToolUse,
     at_once,
-    entries_of,
+    chat_of,
     system_prompt,
 )
 from langchain_threadmem.formats.importers.source import Format, Source, checked
@@ -66,7 +58,7 @@ def _chats_of_lm_studio(source: Source) -> Chats:
     return source.each(lambda record, position: _chat_of_lm_studio(record, position, name))
 
 
-def _chat_of_lm_studio(record: Record, position: str, name: str) -> Chat:
+def _chat_of_lm_studio(record: fields.Record, position: str, name: str) -> Chat:
     said = system_prompt(record.get("systemPrompt"))
     previous: str | None = None
     for number, item in enumerate(record["messages"], 1):
@@ -90,18 +82,18 @@ def _chat_of_lm_studio(record: Record, position: str, name: str) -> Chat:
     return chat_of(
         position,
         name,
-        entries_of(said),
-        title=text_or_none(record.get("name")),
+        said,
+        title=fields.text(record, "name"),
         tip=previous,
-        created=seconds(record.get("createdAt"), position),
-        metadata=kept(
+        created=fields.seconds(record.get("createdAt"), position),
+        metadata=fields.kept(
             pinned=bool(record.get("pinned")),
             model=next((one.model for one in reversed(said) if one.model), None),
         ),
     )
 
 
-def _said_of_lm_studio(version: Record, previous: str | None, position: str) -> Said:
+def _said_of_lm_studio(version: fields.Record, previous: str | None, position: str) -> Said:
     parts = [*_parts(version, position)]
     role = _ROLES.get(str(version.get("role")), str(version.get("role")))
     sender = version.get("senderInfo")
@@ -109,14 +101,14 @@ def _said_of_lm_studio(version: Record, previous: str | None, position: str) -> 
     infos = (
         [step.get("genInfo") for step in steps if isinstance(step, dict)] if isinstance(steps, list) else []
     )
-    model = next((text_or_none(info.get("identifier")) for info in infos if isinstance(info, dict)), None)
+    model = next((fields.text(info, "identifier") for info in infos if isinstance(info, dict)), None)
     if model is None and isinstance(sender, dict):
-        model = text_or_none(sender.get("senderName"))
+        model = fields.text(sender, "senderName")
     key = chained_id("import-", previous, [role, version.get("content"), version.get("steps")])
     return Said(key, previous, role, parts, model=model if role == ASSISTANT else None)
 
 
-def _parts(version: Record, position: str) -> Iterator[Part]:
+def _parts(version: fields.Record, position: str) -> Iterator[Part]:
     yield from _content(version.get("content"))
     for step in version.get("steps") or ():
         step = as_object(step, f"a step of {position}")
@@ -134,10 +126,10 @@ def _content(blocks: Any) -> Iterator[Part]:
     for block in blocks if isinstance(blocks, list) else []:
         kind = block.get("type") if isinstance(block, dict) else None
         if kind in ("toolCallRequest", "tool_call_request"):
-            id = text_or_none(block.get("toolCallRequestId")) or text_or_none(block.get("callId"))
+            id = fields.text(block, "toolCallRequestId", "callId")
             arguments = block.get("parameters", block.get("arguments"))
             yield ToolUse(
-                str(block.get("name")), arguments, id or text_or_none(str(block.get("callId") or ""))
+                str(block.get("name")), arguments, id or fields.text_or_none(str(block.get("callId") or ""))
             )
         elif kind in ("toolCallResult", "tool_call_result"):
             id = block.get("toolCallRequestId") or block.get("toolCallId") or block.get("callId")
@@ -160,7 +152,7 @@ def _is_chatbox(value: object) -> bool:
     )
 
 
-def _is_old(value: Record) -> bool:
+def _is_old(value: fields.Record) -> bool:
     """Whether an export has its sessions in a list, as the first versions wrote it."""
     sessions = value.get("chat-sessions")
     return isinstance(sessions, list) and all(isinstance(one, dict) and "messages" in one for one in sessions)
@@ -169,7 +161,7 @@ def _is_old(value: Record) -> bool:
 def _chats_of_chatbox(source: Source) -> Chats:
     """The conversations of an export: a session, and each of its earlier topics."""
 
-    def read(document: Record, position: str) -> Chats:
+    def read(document: fields.Record, position: str) -> Chats:
         about = {one.get("id"): one for one in document.get(_LIST) or () if isinstance(one, dict)}
         sessions = [value for name, value in document.items() if name.startswith(_SESSION)]
         sessions += document.get("chat-sessions") or []
@@ -180,41 +172,46 @@ def _chats_of_chatbox(source: Source) -> Chats:
     return source.each(read)
 
 
-def _chats_of(value: Any, about: dict[Any, Record], position: str) -> Iterator[Chat]:
+def _chats_of(value: Any, about: dict[Any, fields.Record], position: str) -> Iterator[Chat]:
     session = as_object(value, position)
-    name = text_or_none(session.get("id"))
+    name = fields.text(session, "id")
     if name is None:
         raise InputError(f"{position} has no 'id'")
-    forks = object_in(session, "messageForksHash")
+    forks = fields.record(session, "messageForksHash")
     starred = session.get("starred") or about.get(name, {}).get("starred")
     for topic in session.get("threads") or ():
         if isinstance(topic, dict) and topic.get("messages"):
-            topic_name = f"{name}-{text_or_none(topic.get('id')) or 'topic'}"
-            metadata = kept(topic_of=name)
+            topic_name = f"{name}-{fields.text_or_none(topic.get('id')) or 'topic'}"
+            metadata = fields.kept(topic_of=name)
             yield _chat_of_chatbox(topic_name, topic, topic["messages"], forks, metadata, position)
     yield _chat_of_chatbox(
-        name, session, session.get("messages"), forks, kept(starred=bool(starred)), position
+        name, session, session.get("messages"), forks, fields.kept(starred=bool(starred)), position
     )
 
 
 def _chat_of_chatbox(
-    name: str, about: Record, messages: Any, forks: Record, metadata: Record, position: str
+    name: str,
+    about: fields.Record,
+    messages: Any,
+    forks: fields.Record,
+    metadata: fields.Record,
+    position: str,
 ) -> Chat:
     said: dict[str, Said] = {}
     end = _add(said, as_list(messages or [], f"'messages' of {position}"), None, forks, position)
     return chat_of(
         position,
         name,
-        entries_of([*said.values()]),
-        title=text_or_none(about.get("threadName")) or text_or_none(about.get("name")),
+        said.values(),
+        title=fields.text(about, "threadName", "name"),
         tip=end,
-        created=seconds(about.get("createdAt"), position),
-        metadata=metadata | kept(model=next((one.model for one in said.values() if one.model), None)),
+        created=fields.seconds(about.get("createdAt"), position),
+        metadata=metadata | fields.kept(model=next((one.model for one in said.values() if one.model), None)),
     )
 
 
 def _add(
-    said: dict[str, Said], messages: list[Any], previous: str | None, forks: Record, position: str
+    said: dict[str, Said], messages: list[Any], previous: str | None, forks: fields.Record, position: str
 ) -> str | None:
     """Add a list of messages and the forks after them; returns the end of the list."""
     for item in messages:
@@ -231,8 +228,8 @@ def _add(
     return previous
 
 
-def _said_of_chatbox(message: Record, previous: str | None, position: str) -> Said:
-    key = text_or_none(message.get("id"))
+def _said_of_chatbox(message: fields.Record, previous: str | None, position: str) -> Said:
+    key = fields.text(message, "id")
     if key is None:
         raise InputError(f"{position} has a message without 'id'")
     parts = message.get("contentParts")
@@ -252,10 +249,10 @@ def _said_of_chatbox(message: Record, previous: str | None, position: str) -> Sa
         previous,
         role,
         [*read, *files],
-        seconds(message.get("timestamp"), f"message {key!r} of {position}"),
-        text_or_none(message.get("model")) if role == ASSISTANT else None,
+        fields.seconds(message.get("timestamp"), f"message {key!r} of {position}"),
+        fields.text(message, "model") if role == ASSISTANT else None,
         is_aside=bool(message.get("isSummary")),
-        extra=kept(error=message.get("error"), provider=message.get("aiProvider")),
+        extra=fields.kept(error=message.get("error"), provider=message.get("aiProvider")),
     )
 
 
@@ -263,7 +260,7 @@ def _parts_of_chatbox(parts: list[Any]) -> Iterator[Part]:
     for part in parts:
         kind = part.get("type") if isinstance(part, dict) else None
         if kind == "tool-call":
-            id, name = text_or_none(part.get("toolCallId")), str(part.get("toolName"))
+            id, name = fields.text(part, "toolCallId"), str(part.get("toolName"))
             yield ToolUse(name, part.get("args"), id)
             if part.get("result") is not None:
                 yield ToolResult(part["result"], id, name, part.get("state") == "error")
@@ -290,12 +287,12 @@ def _is_log_of_sillytavern(values: Sequence[Any]) -> bool:
 
 def _chats_of_sillytavern(source: Source) -> Chats:
     """The conversation of a file."""
-    header: Record = {}
+    header: fields.Record = {}
     said: list[Said] = []
     previous: str | None = None
     has_names: set[str] = set()
 
-    def read(value: Record, position: str) -> None:
+    def read(value: fields.Record, position: str) -> None:
         nonlocal header, previous
         if "mes" not in value:
             header = value
@@ -313,23 +310,23 @@ def _chats_of_sillytavern(source: Source) -> Chats:
         for one in said:
             one.name = None
     metadata = header.get("chat_metadata")
-    source_of = text_or_none(metadata.get("main_chat")) if isinstance(metadata, dict) else None
+    source_of = fields.text(metadata, "main_chat")
     yield chat_of(
         "the chat",
         source.name,
-        entries_of(said),
+        said,
         tip=previous,
         created=_time(header.get("create_date"), "the header"),
-        metadata=kept(
-            character=text_or_none(header.get("character_name")),
-            user=text_or_none(header.get("user_name")),
+        metadata=fields.kept(
+            character=fields.text(header, "character_name"),
+            user=fields.text(header, "user_name"),
             model=next((one.model for one in reversed(said) if one.model), None),
         ),
         branch_of=[source_of] if source_of and source_of != source.name else [],
     )
 
 
-def _texts(value: Record) -> list[str]:
+def _texts(value: fields.Record) -> list[str]:
     """The texts of a message and of its alternatives."""
     texts = value.get("swipes")
     return (
@@ -337,7 +334,7 @@ def _texts(value: Record) -> list[str]:
     )
 
 
-def _shown(value: Record, texts: Sequence[str]) -> int:
+def _shown(value: fields.Record, texts: Sequence[str]) -> int:
     """The number of the alternative that is shown: that of the file, else the one with the text of `mes`."""
     number = value.get("swipe_id")
     if isinstance(number, int) and 0 <= number < len(texts):
@@ -346,10 +343,10 @@ def _shown(value: Record, texts: Sequence[str]) -> int:
 
 
 def _swipes(
-    value: Record, texts: Sequence[str], shown: int, previous: str | None, position: str
+    value: fields.Record, texts: Sequence[str], shown: int, previous: str | None, position: str
 ) -> list[Said]:
     """The message and its alternatives."""
-    infos = list_in(value, "swipe_info")
+    infos = fields.values(value, "swipe_info")
     swipes: list[Said] = []
     for number, text in enumerate(texts):
         info = infos[number] if number < len(infos) and isinstance(infos[number], dict) else {}
@@ -373,8 +370,8 @@ def _swipes(
                 role,
                 calls or parts,
                 _time((value if is_shown else info).get("send_date") or value.get("send_date"), position),
-                text_or_none(extra.get("model")) if role == ASSISTANT else None,
-                None if calls else text_or_none(value.get("name")),
+                fields.text(extra, "model") if role == ASSISTANT else None,
+                None if calls else fields.text(value, "name"),
                 is_hidden,
                 {"hidden": True} if is_hidden else {},
             )
@@ -382,18 +379,18 @@ def _swipes(
     return swipes
 
 
-def _calls(extra: Record) -> Iterator[Part]:
+def _calls(extra: fields.Record) -> Iterator[Part]:
     """The calls of a message that the program has written about them; such a message is for the model."""
-    for call in list_in(extra, "tool_invocations"):
-        id, name = text_or_none(call.get("id")), str(call.get("name"))
+    for call in fields.values(extra, "tool_invocations"):
+        id, name = fields.text(call, "id"), str(call.get("name"))
         yield ToolUse(name, call.get("parameters"), id)
         failed = call.get("error") is not None
         yield ToolResult(call.get("error") if failed else call.get("result"), id, name, failed)
 
 
 def _time(value: Any, position: str) -> float | None:
-    time = seconds(value, position)
-    return local_time(value) if time is None and isinstance(value, str) else time
+    time = fields.seconds(value, position)
+    return fields.local_time(value) if time is None and isinstance(value, str) else time
 
 
 SILLYTAVERN = Format(

@@ -18,9 +18,9 @@ from itertools import groupby
 from typing import Any
 
 from langchain_threadmem.errors import InputError
+from langchain_threadmem.formats.importers import fields
 from langchain_threadmem.formats.importers.blocks import files_of, parts_of, text_in
-from langchain_threadmem.formats.importers.chats import Bad, Chat, Chats, chat_of, kept, seconds, text_or_none
-from langchain_threadmem.formats.importers.json_items import object_in
+from langchain_threadmem.formats.importers.chats import Bad, Chat, Chats
 from langchain_threadmem.formats.importers.libraries.openai_items import parts_of_items
 from langchain_threadmem.formats.importers.said import (
     ASSISTANT,
@@ -31,7 +31,7 @@ from langchain_threadmem.formats.importers.said import (
     Said,
     ToolResult,
     ToolUse,
-    entries_of,
+    chat_of,
     system_prompt,
 )
 from langchain_threadmem.formats.importers.source import FAULTS, Format, Source, each_item, problem_of
@@ -104,27 +104,29 @@ def _chat_of_openwebui(record: dict[str, Any], position: str) -> Chat:
     params = chat.get("params")
     said = system_prompt(params.get("system") if isinstance(params, dict) else None)
     said += _said_in(messages, position)
-    name = text_or_none(record.get("id")) or text_or_none(chat.get("id"))
+    name = fields.text(record, "id") or fields.text(chat, "id")
     if name is None and not said:
         raise InputError(f"{position} has no 'id' and no messages; it is not a chat of Open WebUI")
-    created = seconds(record.get("created_at") or chat.get("timestamp"), position)
-    meta = object_in(record, "meta")
-    source = text_or_none(meta.get("forked_from")) or text_or_none(chat.get("originalChatId"))
+    created = fields.seconds(record.get("created_at") or chat.get("timestamp"), position)
+    meta = fields.record(record, "meta")
+    source = fields.text(meta, "forked_from") or fields.text(chat, "originalChatId")
     models = chat.get("models")
     return chat_of(
         position,
         name or f"openwebui-{said[0].key}",
-        entries_of(said),
-        title=text_or_none(record.get("title")) or text_or_none(chat.get("title")),
-        tip=text_or_none(record.get("current_message_id")) or text_or_none(history.get("currentId")),
+        said,
+        title=fields.text(record, "title") or fields.text(chat, "title"),
+        tip=fields.text(record, "current_message_id") or fields.text(history, "currentId"),
         created=created,
-        archived=seconds(record.get("updated_at"), position) or created if record.get("archived") else None,
+        archived=fields.seconds(record.get("updated_at"), position) or created
+        if record.get("archived")
+        else None,
         branch_of=[source] if source is not None else [],
-        metadata=kept(
+        metadata=fields.kept(
             model=next((one for one in models if one), None) if isinstance(models, list) else None,
             pinned=bool(record.get("pinned")),
             internal=meta.get("internal") is True,  # A chat of the program, such as that of a subagent.
-            folder=text_or_none(record.get("folder_id")),
+            folder=fields.text(record, "folder_id"),
             tags=meta.get("tags") or chat.get("tags"),
         ),
     )
@@ -143,18 +145,18 @@ def _said_in(messages: Mapping[str, Any] | Sequence[Any], position: str) -> Iter
     found = [as_object(one, f"a message of {position}") for one in values]
     people = {name for message in found if (name := _person(message))}
     for message in found:
-        key = text_or_none(message.get("id")) or chained_id("import-", previous, message)
+        key = fields.text(message, "id") or chained_id("import-", previous, message)
         is_chain = not isinstance(messages, Mapping) and "parentId" not in message
-        parent = previous if is_chain else text_or_none(message.get("parentId"))
+        parent = previous if is_chain else fields.text(message, "parentId")
         previous = key
         # In a chat that several people share, the messages have the names of the people.
-        name = text_or_none(message.get("name")) or (_person(message) if len(people) > 1 else None)
+        name = fields.text(message, "name") or (_person(message) if len(people) > 1 else None)
         yield _said_of_openwebui(key, parent, message, name, position)
 
 
 def _person(message: Mapping[str, Any]) -> str | None:
     user = message.get("user") if message.get("role") == USER else None
-    return text_or_none(user.get("name")) if isinstance(user, dict) else None
+    return fields.text(user, "name")
 
 
 def _said_of_openwebui(
@@ -173,8 +175,8 @@ def _said_of_openwebui(
         parent,
         role,
         [*parts, *files_of(message.get("files"))],
-        seconds(message.get("timestamp"), f"message {key!r} of {position}"),
-        text_or_none(message.get("model")) if role == ASSISTANT else None,
+        fields.seconds(message.get("timestamp"), f"message {key!r} of {position}"),
+        fields.text(message, "model") if role == ASSISTANT else None,
         name,
         extra={name: message[name] for name in _KEPT if message.get(name)},
     )
@@ -266,21 +268,21 @@ def _is_librechat(value: object) -> bool:
 
 def _chat_of_librechat(record: dict[str, Any], position: str) -> Chat:
     field = next(name for name in _LISTS if isinstance(record.get(name), list))
-    options = object_in(record, "options")
+    options = fields.record(record, "options")
     said = system_prompt(options.get("promptPrefix") or options.get("system"))
     for parent, message in _flat(as_list(record[field], f"{field!r} of {position}"), position):
         said += _said_of_librechat(message, parent, position)
-    model = text_or_none(options.get("model")) or text_or_none(record.get("model"))
+    model = fields.text(options, "model") or fields.text(record, "model")
     return chat_of(
         position,
         record["conversationId"],
-        entries_of(said),
-        title=text_or_none(record.get("title")),
-        tip=text_or_none(record.get("activeMessageId")),
-        created=seconds(record.get("createdAt"), position),
-        metadata=kept(
+        said,
+        title=fields.text(record, "title"),
+        tip=fields.text(record, "activeMessageId"),
+        created=fields.seconds(record.get("createdAt"), position),
+        metadata=fields.kept(
             model=model or next((one.model for one in said if one.model), None),
-            endpoint=text_or_none(record.get("endpoint")),
+            endpoint=fields.text(record, "endpoint"),
             tags=record.get("tags"),
         ),
     )
@@ -292,24 +294,24 @@ def _flat(messages: list[Any], position: str) -> Iterator[tuple[str | None, dict
     while waiting:
         parent, is_nested, item = waiting.pop()
         message = as_object(item, f"a message of {position}")
-        yield parent if is_nested else text_or_none(message.get("parentMessageId")), message
+        yield parent if is_nested else fields.text(message, "parentMessageId"), message
         children = message.get("children")
         if isinstance(children, list):
-            key = text_or_none(message.get("messageId"))
+            key = fields.text(message, "messageId")
             waiting += [(key, True, one) for one in reversed(children)]
 
 
 def _said_of_librechat(message: dict[str, Any], parent: str | None, position: str) -> Iterator[Said]:
     """A message, and what its person has said while it was written (`steer`)."""
-    key = text_or_none(message.get("messageId"))
+    key = fields.text(message, "messageId")
     if key is None:
         raise InputError(f"{position} has a message without 'messageId'")
-    sender = text_or_none(message.get("sender")) or ""
+    sender = fields.text(message, "sender") or ""
     is_user = message.get("isCreatedByUser")
     role = USER if is_user or (is_user is None and sender.lower() == "user") else ASSISTANT
     content, text = message.get("content"), text_in(message.get("text"))
     blocks = content if isinstance(content, list) and content else [text or text_in(content)]
-    time = seconds(message.get("createdAt"), f"message {key!r} of {position}")
+    time = fields.seconds(message.get("createdAt"), f"message {key!r} of {position}")
     is_agent = message.get("endpoint") == "agents" and sender != message.get("model")
     pieces = [
         [*of_one]
@@ -335,8 +337,8 @@ def _said_of_librechat(message: dict[str, Any], parent: str | None, position: st
             speaker,
             parts,
             time,
-            text_or_none(message.get("model")) if speaker == ASSISTANT else None,
-            text_or_none(message.get("name")) or (sender if is_agent and speaker == ASSISTANT else None),
+            fields.text(message, "model") if speaker == ASSISTANT else None,
+            fields.text(message, "name") or (sender if is_agent and speaker == ASSISTANT else None),
             extra={name: message[name] for name in _KEPT_OF_LIBRECHAT if is_last and message.get(name)},
         )
         parent = part_key

@@ -13,10 +13,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from langchain_threadmem.formats.importers import fields
 from langchain_threadmem.formats.importers.blocks import parts_of
-from langchain_threadmem.formats.importers.chats import Chats, chat_of, kept, seconds, text_or_none
-from langchain_threadmem.formats.importers.json_items import Record, object_in
-from langchain_threadmem.formats.importers.said import ASSISTANT, TOOL, USER, Said, ToolResult, entries_of
+from langchain_threadmem.formats.importers.chats import Chats
+from langchain_threadmem.formats.importers.said import (
+    ASSISTANT,
+    TOOL,
+    USER,
+    Said,
+    ToolResult,
+    chat_of,
+)
 from langchain_threadmem.formats.importers.source import Format, Source
 
 _FIELDS = ("parentUuid", "sessionId")
@@ -54,7 +61,7 @@ def collect(source: Source, values: Sequence[Any]) -> None:
     """Keep the titles of chains, which may be in another file than the chain."""
     titles: dict[str, str] = source.shared.setdefault(_TITLES, {})
     for value in values:
-        leaf, title = text_or_none(value.get("leafUuid")), text_or_none(value.get("summary"))
+        leaf, title = fields.text(value, "leafUuid"), fields.text(value, "summary")
         if value.get("type") == "summary" and leaf is not None and title is not None:
             titles[leaf] = title
 
@@ -73,13 +80,13 @@ def chats(source: Source) -> Chats:
     yield chat_of(
         "the log",
         name,
-        entries_of(said),
+        said,
         title=session.title(source.shared.get(_TITLES, {}), tip),
         tip=tip,
-        metadata=kept(
+        metadata=fields.kept(
             model=next((one.model for one in reversed(said) if one.model), None),
-            folder=text_or_none(first.get("cwd")),
-            branch=text_or_none(first.get("gitBranch")),
+            folder=fields.text(first, "cwd"),
+            branch=fields.text(first, "gitBranch"),
         ),
         branch_of=[] if agent else [one for one in session.sessions if one != name],
         is_part=agent,
@@ -95,24 +102,24 @@ class _ClaudeCodeSession:
     """
 
     def __init__(self, name: str) -> None:
-        self.lines: dict[str, Record] = {}
+        self.lines: dict[str, fields.Record] = {}
         self.sessions: list[str] = []
         self._name = name
         self._title: str | None = None
         self._last: str | None = None
 
-    def read(self, line: Record) -> None:
+    def read(self, line: fields.Record) -> None:
         """Read a line."""
         if line.get("type") in ("custom-title", "ai-title"):
-            title = text_or_none(line.get("customTitle")) or text_or_none(line.get("aiTitle"))
-            self._title = title or text_or_none(line.get("title")) or self._title
+            title = fields.text(line, "customTitle", "aiTitle")
+            self._title = title or fields.text(line, "title") or self._title
         forked = line.get("forkedFrom")
         if isinstance(forked, dict):
-            self._add_session(text_or_none(forked.get("sessionId")))
-        uuid = text_or_none(line.get("uuid"))
+            self._add_session(fields.text(forked, "sessionId"))
+        uuid = fields.text(line, "uuid")
         if uuid is None or uuid in self.lines:  # A resumed session may repeat lines.
             return
-        self._add_session(text_or_none(line.get("sessionId")))
+        self._add_session(fields.text(line, "sessionId"))
         if line.get("subtype") == "compact_boundary" and not line.get("parentUuid"):
             line = {**line, "parentUuid": line.get("logicalParentUuid") or self._last}
         if line.get("type") == "attachment":
@@ -141,7 +148,7 @@ class _ClaudeCodeSession:
         for group in groups:
             key, first = group[-1], self.lines[group[0]]
             parent = self._above(first, key_of, {*group})
-            contents = [object_in(self.lines[uuid], "message").get("content") for uuid in group]
+            contents = [fields.record(self.lines[uuid], "message").get("content") for uuid in group]
             parts = [part for content in contents for part in parts_of(content)]
             role = USER if first["type"] == "user" else ASSISTANT
             if role == USER and parts and all(isinstance(part, ToolResult) for part in parts):
@@ -161,48 +168,48 @@ class _ClaudeCodeSession:
         for uuid, line in self.lines.items():
             if not _is_message(line):
                 continue
-            id = object_in(line, "message").get("id") if line["type"] == "assistant" else None
+            id = fields.record(line, "message").get("id") if line["type"] == "assistant" else None
             groups.setdefault(f"{id} {bool(line.get('isSidechain'))}" if id else uuid, []).append(uuid)
         return [*groups.values()]
 
-    def _above(self, line: Record, key_of: dict[str, str], group: set[str]) -> str | None:
+    def _above(self, line: fields.Record, key_of: dict[str, str], group: set[str]) -> str | None:
         """The message above a line: lines between messages are links of the chain."""
-        parent, seen = text_or_none(line.get("parentUuid")), set()
+        parent, seen = fields.text(line, "parentUuid"), set()
         while parent is not None and parent not in seen:
             if parent in key_of and parent not in group:
                 return key_of[parent]
             seen.add(parent)
-            parent = text_or_none(self.lines.get(parent, {}).get("parentUuid"))
+            parent = fields.text_or_none(self.lines.get(parent, {}).get("parentUuid"))
         return None
 
     def _one(self, key: str, parent: str | None, role: str, parts: list[Any], group: list[str]) -> Said:
         lines = [self.lines[uuid] for uuid in group]
-        message = object_in(lines[0], "message")
+        message = fields.record(lines[0], "message")
         text = next((part for part in parts if isinstance(part, str)), "")
         is_written = role == USER and text.lstrip().startswith(_WRITTEN_BY_PROGRAM)
-        model = text_or_none(message.get("model"))
+        model = fields.text(message, "model")
         return Said(
             key,
             parent,
             role,
             parts,
-            seconds(lines[0].get("timestamp"), f"line {key!r}"),
+            fields.seconds(lines[0].get("timestamp"), f"line {key!r}"),
             model if role == ASSISTANT and model != "<synthetic>" else None,
             is_aside=is_written or any(line.get(name) for line in lines for name in _ASIDE),
             extra={"agent": lines[0]["agentId"]} if lines[0].get("agentId") else {},
         )
 
 
-def _with_prompt(line: Record) -> Record:
+def _with_prompt(line: fields.Record) -> fields.Record:
     """A line of a person who has written while the model worked, as a message; another line as it is."""
-    attachment = object_in(line, "attachment")
+    attachment = fields.record(line, "attachment")
     is_prompt = (
         attachment.get("type") == "queued_command" and attachment.get("commandMode", "prompt") == "prompt"
     )
     if (
         not is_prompt
         or attachment.get("isMeta")
-        or object_in(attachment, "origin").get("kind", "human") != "human"
+        or fields.record(attachment, "origin").get("kind", "human") != "human"
     ):
         return line
     return {**line, "type": "user", "message": {"content": attachment.get("prompt")}}
@@ -215,7 +222,7 @@ def _answer_above(key: str | None, said: dict[str, Said]) -> str | None:
     return key
 
 
-def _is_message(line: Record) -> bool:
+def _is_message(line: fields.Record) -> bool:
     return line.get("type") in ("user", "assistant") and isinstance(line.get("message"), dict)
 
 

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from langchain_threadmem.formats.importers.chats import Chats, chat_of, kept, seconds, text_or_none
-from langchain_threadmem.formats.importers.json_items import Record
+from langchain_threadmem.formats.importers import fields
+from langchain_threadmem.formats.importers.chats import Chats
 from langchain_threadmem.formats.importers.libraries.openai_items import TYPES, said_of
-from langchain_threadmem.formats.importers.said import ASSISTANT, SYSTEM, USER, Said, entries_of
+from langchain_threadmem.formats.importers.said import ASSISTANT, SYSTEM, USER, Said, chat_of
 from langchain_threadmem.formats.importers.source import Format, Source, checked
 from langchain_threadmem.messages.ids import chained_id
 
@@ -42,7 +42,7 @@ def is_log(values: Sequence[Any]) -> bool:
     return _is_old(values)
 
 
-def _is_old(values: Sequence[Record]) -> bool:
+def _is_old(values: Sequence[fields.Record]) -> bool:
     """Whether a log has a header line and items after it, as the first versions wrote it."""
     header, others = values[0], values[1:]
     return (
@@ -55,7 +55,7 @@ def _is_old(values: Sequence[Record]) -> bool:
     )
 
 
-def _is_old_line(value: Record) -> bool:
+def _is_old_line(value: fields.Record) -> bool:
     return "record_type" in value or value.get("type") in (*TYPES, "message")
 
 
@@ -67,9 +67,9 @@ def chats(source: Source) -> Chats:
     yield chat_of(
         "the log",
         session.name,
-        entries_of(session.said),
+        session.said,
         created=session.created,
-        metadata=kept(
+        metadata=fields.kept(
             model=session.model, folder=session.folder, branch=session.git_branch, program=session.program
         ),
         branch_of=session.forked_from,
@@ -94,21 +94,21 @@ class _CodexSession:
         self.program: str | None = None
         self.forked_from: list[str] = []
         self._is_named = False
-        self._items: list[tuple[Record, float | None, str | None]] = []
+        self._items: list[tuple[fields.Record, float | None, str | None]] = []
         self._events: list[tuple[str, str, float | None, str | None]] = []
         self._has_items = False
         self._parent: str | None = None
 
-    def read(self, position: str, line: Record) -> None:
+    def read(self, position: str, line: fields.Record) -> None:
         """Read a line."""
         kind, payload = line.get("type"), line.get("payload")
-        time = seconds(line.get("timestamp"), position)
+        time = fields.seconds(line.get("timestamp"), position)
         if not isinstance(payload, dict):
             self._read_old(position, line)
         elif kind == "session_meta":
             self._read_header(payload, position)
         elif kind == "turn_context":
-            self.model = text_or_none(payload.get("model")) or self.model
+            self.model = fields.text(payload, "model") or self.model
         elif kind == "response_item":
             self._add(payload, time)
         elif kind == "compacted":
@@ -116,31 +116,31 @@ class _CodexSession:
         elif kind == "event_msg":
             self._read_event(payload, time, position)
 
-    def _read_header(self, payload: Record, position: str) -> None:
+    def _read_header(self, payload: fields.Record, position: str) -> None:
         if self._is_named:  # A fork repeats the header of the session that it continues.
             return
         self._is_named = True
-        self.name = text_or_none(payload.get("id")) or self.name
-        self.created = seconds(payload.get("timestamp"), position)
-        self.folder, self.program = (text_or_none(payload.get(name)) for name in ("cwd", "originator"))
+        self.name = fields.text(payload, "id") or self.name
+        self.created = fields.seconds(payload.get("timestamp"), position)
+        self.folder, self.program = (fields.text_or_none(payload.get(name)) for name in ("cwd", "originator"))
         git = payload.get("git")
-        self.git_branch = text_or_none(git.get("branch")) if isinstance(git, dict) else None
-        if source := text_or_none(payload.get("forked_from_id")):
+        self.git_branch = fields.text(git, "branch")
+        if source := fields.text(payload, "forked_from_id"):
             self.forked_from.append(source)
 
-    def _read_old(self, position: str, line: Record) -> None:
+    def _read_old(self, position: str, line: fields.Record) -> None:
         if "record_type" in line:
             return
         if "type" not in line and "role" not in line:
             self._read_header(line, position)
         else:
-            self._add(line, seconds(line.get("timestamp"), position))
+            self._add(line, fields.seconds(line.get("timestamp"), position))
 
-    def _add(self, item: Record, time: float | None) -> None:
+    def _add(self, item: fields.Record, time: float | None) -> None:
         self._has_items = True
         self._items.append((item, time, self.model))
 
-    def _read_event(self, payload: Record, time: float | None, position: str) -> None:
+    def _read_event(self, payload: fields.Record, time: float | None, position: str) -> None:
         kind = payload.get("type")
         if kind in _EVENTS:
             text = payload.get("message") or payload.get("text")
@@ -151,10 +151,10 @@ class _CodexSession:
             turns = payload.get("num_turns")
             self._roll_back(turns if isinstance(turns, int) else 1)
 
-    def _compact(self, payload: Record, time: float | None) -> None:
+    def _compact(self, payload: fields.Record, time: float | None) -> None:
         """A summary of the messages before it, which are not repeated."""
         self._flush()
-        if text := text_or_none(payload.get("message")):
+        if text := fields.text(payload, "message"):
             key = chained_id("import-", self._parent, ["compacted", text])
             self.said.append(Said(key, self._parent, SYSTEM, [text], time, is_aside=True))
 

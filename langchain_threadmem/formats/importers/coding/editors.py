@@ -12,10 +12,18 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from langchain_threadmem.formats.importers.chats import Chats, chat_of, seconds
-from langchain_threadmem.formats.importers.json_items import Record
-from langchain_threadmem.formats.importers.program import ChatRecord, Program, itself, standard_parts
-from langchain_threadmem.formats.importers.said import ASSISTANT, SYSTEM, USER, Other, Part, Said, entries_of
+from langchain_threadmem.formats.importers import fields
+from langchain_threadmem.formats.importers.chats import Chats
+from langchain_threadmem.formats.importers.program import ChatRecord, Program, standard_parts
+from langchain_threadmem.formats.importers.said import (
+    ASSISTANT,
+    SYSTEM,
+    USER,
+    Other,
+    Part,
+    Said,
+    chat_of,
+)
 from langchain_threadmem.formats.importers.source import Format, Source
 from langchain_threadmem.messages.ids import chained_id
 
@@ -29,8 +37,8 @@ def _is_continue(value: Any) -> bool:
     )
 
 
-def _of_continue(value: Record) -> Iterator[ChatRecord]:
-    messages: list[Record] = []
+def _of_continue(value: fields.Record) -> Iterator[ChatRecord]:
+    messages: list[fields.Record] = []
     for one in value["history"]:
         message = {**one["message"]}
         states = [state for state in one.get("toolCallStates") or () if isinstance(state, dict)]
@@ -50,7 +58,7 @@ def _of_continue(value: Record) -> Iterator[ChatRecord]:
     yield ChatRecord(value, messages)
 
 
-CONTINUE = Program("continue", "a session of Continue", _is_continue, _of_continue, standard_parts)
+CONTINUE = Program("continue", "a session of Continue", _is_continue, standard_parts, _of_continue)
 
 
 def _is_cline(value: Any) -> bool:
@@ -62,7 +70,7 @@ def _is_cline(value: Any) -> bool:
     )
 
 
-def _parts_of_cline(message: Record) -> Iterator[Part]:
+def _parts_of_cline(message: fields.Record) -> Iterator[Part]:
     for part in standard_parts(message):
         if isinstance(part, str) and part.lstrip().startswith("<environment_details>"):
             yield Other({"type": "environment_details", "text": part})
@@ -73,7 +81,7 @@ def _parts_of_cline(message: Record) -> Iterator[Part]:
 
 
 CLINE = Program(
-    "cline", "api_conversation_history.json of Cline", _is_cline, itself, _parts_of_cline, _is_cline
+    "cline", "api_conversation_history.json of Cline", _is_cline, _parts_of_cline, is_message=_is_cline
 )
 
 
@@ -107,14 +115,14 @@ def _chats_of_aider(source: Source) -> Chats:
 
 
 def _chat_of_aider(name: str, started: str, lines: list[str]) -> Chats:
-    time = seconds(started, f"session {started!r}")
+    time = fields.seconds(started, f"session {started!r}")
     said: list[Said] = []
     previous: str | None = None
     for role, text in _blocks(lines):
         key = chained_id("import-", previous, [len(said), role, text])
         said.append(Said(key, previous, role, [text], time))
         previous = previous if role == SYSTEM else key
-    yield chat_of(f"session {started!r}", name, entries_of(said), created=time)
+    yield chat_of(f"session {started!r}", name, said, created=time)
 
 
 def _blocks(lines: list[str]) -> Iterator[tuple[str, str]]:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from langchain_threadmem.formats.importers import fields
 from langchain_threadmem.formats.importers.blocks import parts_of
-from langchain_threadmem.formats.importers.chats import Chats, chat_of, kept, seconds, text_or_none
-from langchain_threadmem.formats.importers.json_items import Record
+from langchain_threadmem.formats.importers.chats import Chats
 from langchain_threadmem.formats.importers.said import (
     ASSISTANT,
     SYSTEM,
@@ -22,7 +22,7 @@ from langchain_threadmem.formats.importers.said import (
     ToolResult,
     ToolUse,
     at_once,
-    entries_of,
+    chat_of,
 )
 from langchain_threadmem.formats.importers.source import Format, Source
 from langchain_threadmem.messages.ids import chained_id
@@ -43,7 +43,7 @@ def is_log(values: Sequence[Any]) -> bool:
     )
 
 
-def _is_header(value: Record) -> bool:
+def _is_header(value: fields.Record) -> bool:
     return isinstance(value.get("sessionId"), str) and "projectHash" in value
 
 
@@ -58,13 +58,13 @@ def chats(source: Source) -> Chats:
     about = session.about
     yield chat_of(
         "the log",
-        text_or_none(about.get("sessionId")) or source.name,
-        entries_of([*session.said.values()]),
-        title=text_or_none(about.get("summary")),
+        fields.text(about, "sessionId") or source.name,
+        session.said.values(),
+        title=fields.text(about, "summary"),
         tip=session.last,
-        created=seconds(about.get("startTime"), "the header"),
-        metadata=kept(
-            project=text_or_none(about.get("projectHash")),
+        created=fields.seconds(about.get("startTime"), "the header"),
+        metadata=fields.kept(
+            project=fields.text(about, "projectHash"),
             kind=about.get("kind") if about.get("kind") != "main" else None,
             model=next((one.model for one in reversed(session.said.values()) if one.model), None),
         ),
@@ -81,11 +81,11 @@ class _GeminiSession:
     """
 
     def __init__(self) -> None:
-        self.about: Record = {}
+        self.about: fields.Record = {}
         self.said: dict[str, Said] = {}
         self.last: str | None = None
 
-    def read(self, line: Record, position: str) -> None:
+    def read(self, line: fields.Record, position: str) -> None:
         """Read a line."""
         if _REWIND in line:
             self._rewind(str(line[_REWIND]))
@@ -96,7 +96,7 @@ class _GeminiSession:
         else:
             self._add(line, position)
 
-    def _set(self, values: Record, position: str) -> None:
+    def _set(self, values: fields.Record, position: str) -> None:
         messages = values.get("messages")
         self.about |= {name: value for name, value in values.items() if name != "messages"}
         if isinstance(messages, list):
@@ -110,15 +110,15 @@ class _GeminiSession:
         one = self.said.get(id)
         self.last = one.parent if one is not None else None
 
-    def _add(self, message: Record, position: str) -> None:
-        key = text_or_none(message.get("id")) or chained_id("import-", self.last, message)
+    def _add(self, message: fields.Record, position: str) -> None:
+        key = fields.text(message, "id") or chained_id("import-", self.last, message)
         before = self.said.get(key)
         one = _said(key, before.parent if before is not None else self.last, message, position)
         self.said[key] = one
         self.last = key
 
 
-def _said(key: str, parent: str | None, message: Record, position: str) -> Said:
+def _said(key: str, parent: str | None, message: fields.Record, position: str) -> Said:
     role = _ROLES.get(str(message.get("type")), SYSTEM)
     parts = [*_parts(message)]
     return Said(
@@ -126,20 +126,20 @@ def _said(key: str, parent: str | None, message: Record, position: str) -> Said:
         parent,
         role,
         parts,
-        seconds(message.get("timestamp"), position),
-        text_or_none(message.get("model")) if role == ASSISTANT else None,
+        fields.seconds(message.get("timestamp"), position),
+        fields.text(message, "model") if role == ASSISTANT else None,
         is_aside=role == USER and bool(parts) and str(parts[0]).startswith(_WRITTEN_BY_PROGRAM),
         extra={"display": message["displayContent"]} if message.get("displayContent") else {},
     )
 
 
-def _parts(message: Record) -> Iterator[Part]:
+def _parts(message: fields.Record) -> Iterator[Part]:
     """The parts of a message; newer sessions have the thoughts and calls in the content as well."""
     content = parts_of(message.get("content"))
     is_whole = any(isinstance(part, ToolUse | Reasoning) for part in content)
     for thought in () if is_whole else message.get("thoughts") or ():
         if isinstance(thought, dict):
-            lines = (text_or_none(thought.get(name)) for name in ("subject", "description"))
+            lines = (fields.text_or_none(thought.get(name)) for name in ("subject", "description"))
             yield Reasoning("\n".join(line for line in lines if line))
     steps = at_once(part for call in message.get("toolCalls") or () for part in _call(call))
     if is_whole:
@@ -150,9 +150,9 @@ def _parts(message: Record) -> Iterator[Part]:
         yield from content
 
 
-def _call(call: Record) -> Iterator[Part]:
+def _call(call: fields.Record) -> Iterator[Part]:
     """A call and its result."""
-    id, name = text_or_none(call.get("id")), text_or_none(call.get("name")) or "tool"
+    id, name = fields.text(call, "id"), fields.text(call, "name") or "tool"
     yield ToolUse(name, call.get("args"), id)
     outputs = [part for part in parts_of(call.get("result")) if isinstance(part, ToolResult | str)]
     if outputs:

@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from langchain_threadmem.formats.importers.chats import Bad, Chat, Chats, chat_of, kept, seconds, text_or_none
+from langchain_threadmem.formats.importers import fields
+from langchain_threadmem.formats.importers.chats import Bad, Chat, Chats
 from langchain_threadmem.formats.importers.said import (
     ASSISTANT,
     SYSTEM,
@@ -24,7 +25,7 @@ from langchain_threadmem.formats.importers.said import (
     Said,
     ToolResult,
     ToolUse,
-    entries_of,
+    chat_of,
 )
 from langchain_threadmem.formats.importers.source import FAULTS, Format, Source, problem_of
 from langchain_threadmem.messages.records import as_object, loads
@@ -117,11 +118,11 @@ def _chat_of_tree(source: Source, threads: Sequence[_LoggedThread], position: st
     return chat_of(
         position,
         threads[0].id,
-        entries_of(said),
-        title=text_or_none(threads[0].name),
+        said,
+        title=fields.text_or_none(threads[0].name),
         tip=_last_used(threads, turns),
-        created=seconds(min(times, default=None), position),
-        metadata=kept(model=newest.model if newest is not None else None),
+        created=fields.seconds(min(times, default=None), position),
+        metadata=fields.kept(model=newest.model if newest is not None else None),
     )
 
 
@@ -172,7 +173,7 @@ def _written(
     """The time and the model of each message: of the first turn between whose ends it is."""
     written: dict[str, tuple[float | None, str | None]] = {}
     for turn in sorted(turns, key=lambda turn: str(turn.time)):
-        hash, time = turn.tip, seconds(turn.time, position)
+        hash, time = turn.tip, fields.seconds(turn.time, position)
         while hash is not None and hash in rows and hash not in written:
             written[hash] = time, turn.model
             hash = rows[hash][0]
@@ -187,7 +188,7 @@ def _parts_of(source: Source, hash: str, position: str) -> Iterator[Part]:
             text = payload.get("text")
         if text is None and isinstance(payload.get("text_ref"), list):
             text = "".join(_piece(source, piece) for piece in payload["text_ref"])
-        id = text_or_none(payload.get("tool_call_id"))
+        id = fields.text(payload, "tool_call_id")
         if kind == "text":
             yield text or ""
         elif kind == "reasoning":
@@ -197,7 +198,9 @@ def _parts_of(source: Source, hash: str, position: str) -> Iterator[Part]:
             yield ToolUse(str(tool or payload.get("name")), payload.get("arguments"), id)
         elif kind == "tool_result":
             failed = payload.get("exception")
-            yield ToolResult(payload.get("output") or failed, id, text_or_none(tool), failed is not None)
+            yield ToolResult(
+                payload.get("output") or failed, id, fields.text_or_none(tool), failed is not None
+            )
         elif kind == "attachment":
             attachment = payload.get("attachment")
             yield _attachment(source, attachment.get("id") if isinstance(attachment, dict) else None)
@@ -238,9 +241,13 @@ def _older_chats(source: Source, known: set[str]) -> Chats:
         title, model = names.get(conversation, (None, None))
         try:
             said = [*_older_messages(source, str(conversation), position)]
-            metadata = kept(model=text_or_none(model))
+            metadata = fields.kept(model=fields.text_or_none(model))
             yield chat_of(
-                position, str(conversation), entries_of(said), title=text_or_none(title), metadata=metadata
+                position,
+                str(conversation),
+                said,
+                title=fields.text_or_none(title),
+                metadata=metadata,
             )
         except FAULTS as error:
             yield Bad(problem_of(error, position))
@@ -258,11 +265,11 @@ def _older_messages(source: Source, conversation: str, position: str) -> Iterato
     )
     previous: str | None = None
     for id, prompt, system, response, model, time, reasoning in [*rows]:
-        written = seconds(time, position)
+        written = fields.seconds(time, position)
         if system:
             yield Said(f"{id}-system", previous, SYSTEM, [system], written)
         results = [
-            ToolResult(output, text_or_none(call), text_or_none(name))
+            ToolResult(output, fields.text_or_none(call), fields.text_or_none(name))
             for name, output, call in _rows_of(source, "tool_results", ("name", "output", "tool_call_id"), id)
         ]
         files = [
@@ -274,7 +281,7 @@ def _older_messages(source: Source, conversation: str, position: str) -> Iterato
             yield Said(f"{id}-prompt", previous, USER, question, written)
             previous = f"{id}-prompt"
         calls = [
-            ToolUse(str(name), arguments, text_or_none(call))
+            ToolUse(str(name), arguments, fields.text_or_none(call))
             for name, arguments, call in _rows_of(
                 source, "tool_calls", ("name", "arguments", "tool_call_id"), id
             )
@@ -284,7 +291,7 @@ def _older_messages(source: Source, conversation: str, position: str) -> Iterato
             *([response] if response else []),
             *calls,
         ]
-        yield Said(str(id), previous, ASSISTANT, answer, written, text_or_none(model))
+        yield Said(str(id), previous, ASSISTANT, answer, written, fields.text_or_none(model))
         previous = str(id)
 
 

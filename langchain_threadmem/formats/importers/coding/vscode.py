@@ -12,17 +12,9 @@ from itertools import pairwise
 from typing import Any
 
 from langchain_threadmem.errors import InputError
+from langchain_threadmem.formats.importers import fields
 from langchain_threadmem.formats.importers.blocks import file_of
-from langchain_threadmem.formats.importers.chats import (
-    Bad,
-    Chat,
-    Chats,
-    chat_of,
-    kept,
-    seconds,
-    text_or_none,
-)
-from langchain_threadmem.formats.importers.json_items import Record
+from langchain_threadmem.formats.importers.chats import Bad, Chat, Chats
 from langchain_threadmem.formats.importers.said import (
     ASSISTANT,
     USER,
@@ -32,7 +24,7 @@ from langchain_threadmem.formats.importers.said import (
     Said,
     ToolResult,
     ToolUse,
-    entries_of,
+    chat_of,
 )
 from langchain_threadmem.formats.importers.source import Format, Source, checked
 from langchain_threadmem.messages.ids import chained_id
@@ -64,15 +56,15 @@ def is_log(values: Sequence[Any]) -> bool:
     )
 
 
-def _is_session(value: Record) -> bool:
+def _is_session(value: fields.Record) -> bool:
     return isinstance(value.get("requests"), list) and ("sessionId" in value or "requesterUsername" in value)
 
 
 def chats(source: Source) -> Chats:
     """The conversation of a session."""
-    state: Record | None = None
+    state: fields.Record | None = None
 
-    def read(value: Record, position: str) -> Chats:
+    def read(value: fields.Record, position: str) -> Chats:
         nonlocal state
         if _is_session(value):
             yield _chat(value, source.name, position)
@@ -88,7 +80,7 @@ def chats(source: Source) -> Chats:
         yield from checked("the session", _chat, state, source.name, "the session")
 
 
-def _change(state: Record, change: Record, position: str) -> None:
+def _change(state: fields.Record, change: fields.Record, position: str) -> None:
     """Apply a change: set, cut an array and push, or delete."""
     path = as_list(change.get("k"), f"'k' of {position}")
     if not path:
@@ -116,7 +108,7 @@ def _change(state: Record, change: Record, position: str) -> None:
         holder[last] = value
 
 
-def _chat(record: Record, name: str, position: str) -> Chat:
+def _chat(record: fields.Record, name: str, position: str) -> Chat:
     said: list[Said] = []
     previous: str | None = None
     for number, item in enumerate(as_list(record["requests"], f"'requests' of {position}"), 1):
@@ -127,25 +119,25 @@ def _chat(record: Record, name: str, position: str) -> Chat:
             previous = one.key
     return chat_of(
         position,
-        text_or_none(record.get("sessionId")) or name,
-        entries_of(said),
-        title=text_or_none(record.get("customTitle")) or text_or_none(record.get("computedTitle")),
-        created=seconds(record.get("creationDate"), position),
-        metadata=kept(
+        fields.text(record, "sessionId") or name,
+        said,
+        title=fields.text(record, "customTitle", "computedTitle"),
+        created=fields.seconds(record.get("creationDate"), position),
+        metadata=fields.kept(
             model=next((one.model for one in reversed(said) if one.model), None),
             pinned=bool(record.get("isPinned")),
-            agent=text_or_none(record.get("responderUsername")),
+            agent=fields.text(record, "responderUsername"),
         ),
     )
 
 
-def _said(request: Record, previous: str | None, position: str) -> Iterator[Said]:
-    key = text_or_none(request.get("requestId")) or chained_id("import-", previous, request.get("message"))
+def _said(request: fields.Record, previous: str | None, position: str) -> Iterator[Said]:
+    key = fields.text(request, "requestId") or chained_id("import-", previous, request.get("message"))
     message = request.get("message")
     text = message.get("text") if isinstance(message, dict) else message
     if text is not None and not isinstance(text, str):
         raise InputError(f"{position} has the text {text!r:.80}")
-    time, is_hidden = seconds(request.get("timestamp"), position), bool(request.get("isHidden"))
+    time, is_hidden = fields.seconds(request.get("timestamp"), position), bool(request.get("isHidden"))
     variables = request.get("variableData")
     listed = variables.get("variables") if isinstance(variables, dict) else None
     files = [file_of(_file(one), is_beside=True) for one in listed or () if isinstance(one, dict)]
@@ -155,20 +147,20 @@ def _said(request: Record, previous: str | None, position: str) -> Iterator[Said
     result = request.get("result")
     error = result.get("errorDetails") if isinstance(result, dict) else None
     if parts or error:
-        answer = text_or_none(request.get("responseId")) or f"{key}-response"
+        answer = fields.text(request, "responseId") or f"{key}-response"
         yield Said(
             answer,
             key,
             ASSISTANT,
             parts,
             time,
-            text_or_none(request.get("modelId")),
+            fields.text(request, "modelId"),
             is_aside=is_hidden,
-            extra=kept(error=error, canceled=request.get("isCanceled")),
+            extra=fields.kept(error=error, canceled=request.get("isCanceled")),
         )
 
 
-def _file(variable: Record) -> Record:
+def _file(variable: fields.Record) -> fields.Record:
     value = variable.get("value")
     path = value.get("path") if isinstance(value, dict) else None
     return {"name": variable.get("name"), "path": path, "kind": variable.get("kind")}
@@ -209,25 +201,25 @@ def _written(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _name(part: Record) -> str:
-    name = text_or_none(part.get("name"))
+def _name(part: fields.Record) -> str:
+    name = fields.text(part, "name")
     reference = part.get("inlineReference")
     if name is None and isinstance(reference, dict):
         location = reference.get("location", reference)
         uri = location.get("uri", location) if isinstance(location, dict) else {}
-        path = text_or_none(uri.get("path")) if isinstance(uri, dict) else None
-        name = text_or_none(reference.get("name")) or (path.rpartition("/")[2] if path else None)
+        path = fields.text(uri, "path")
+        name = fields.text(reference, "name") or (path.rpartition("/")[2] if path else None)
     return f"`{name}`" if name else ""
 
 
-def _tool(part: Record) -> Iterator[Part]:
+def _tool(part: fields.Record) -> Iterator[Part]:
     """A call with its result, if the session has the result; most sessions have a message for people only."""
     details = part.get("resultDetails")
     output = details.get("output") if isinstance(details, dict) else None
     if not isinstance(details, dict) or output is None:
         yield Other(part)
         return
-    id, name = text_or_none(part.get("toolCallId")), text_or_none(part.get("toolId")) or "tool"
+    id, name = fields.text(part, "toolCallId"), fields.text(part, "toolId") or "tool"
     yield ToolUse(name, details.get("input"), id)
     texts = (
         [one.get("value") if isinstance(one, dict) else one for one in output]

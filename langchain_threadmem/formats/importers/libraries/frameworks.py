@@ -11,10 +11,9 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Any
 
+from langchain_threadmem.formats.importers import fields
 from langchain_threadmem.formats.importers.blocks import file_of, parts_of, text_in
-from langchain_threadmem.formats.importers.chats import text_or_none
-from langchain_threadmem.formats.importers.json_items import Record, object_in
-from langchain_threadmem.formats.importers.program import ChatRecord, Program, itself, standard_parts
+from langchain_threadmem.formats.importers.program import ChatRecord, Program, standard_parts
 from langchain_threadmem.formats.importers.said import (
     ASSISTANT,
     TOOL,
@@ -40,14 +39,14 @@ def _is_llamaindex(value: Any) -> bool:
     return isinstance(store, dict) and all(isinstance(one, list) for one in store.values())
 
 
-def _of_llamaindex(value: Record) -> Iterator[ChatRecord]:
+def _of_llamaindex(value: fields.Record) -> Iterator[ChatRecord]:
     store = value.get("chat_store", value)["store"]
     return (ChatRecord({}, messages, str(key)) for key, messages in store.items())
 
 
-def _parts_of_llamaindex(message: Record) -> Iterator[Part]:
-    extra = object_in(message, "additional_kwargs")
-    if id := text_or_none(extra.get("tool_call_id")):
+def _parts_of_llamaindex(message: fields.Record) -> Iterator[Part]:
+    extra = fields.record(message, "additional_kwargs")
+    if id := fields.text(extra, "tool_call_id"):
         blocks = message.get("blocks")
         texts = (
             [block.get("text") for block in blocks if isinstance(block, dict)]
@@ -55,7 +54,7 @@ def _parts_of_llamaindex(message: Record) -> Iterator[Part]:
             else []
         )
         output = "\n\n".join(text for text in texts if isinstance(text, str)) or message.get("content")
-        yield ToolResult(output, id, text_or_none(extra.get("name")))
+        yield ToolResult(output, id, fields.text(extra, "name"))
         return
     blocks = message.get("blocks")
     if not isinstance(blocks, list):
@@ -63,7 +62,7 @@ def _parts_of_llamaindex(message: Record) -> Iterator[Part]:
     for block in blocks if isinstance(blocks, list) else ():
         kind = block.get("block_type")
         if kind == "tool_call":
-            id = text_or_none(block.get("tool_call_id"))
+            id = fields.text(block, "tool_call_id")
             yield ToolUse(str(block.get("tool_name")), block.get("tool_kwargs"), id)
         else:
             yield from parts_of({**block, "type": kind})
@@ -92,8 +91,8 @@ LLAMAINDEX = Program(
     "llamaindex",
     "LlamaIndex's chat store, or its database",
     _is_llamaindex,
-    _of_llamaindex,
     _parts_of_llamaindex,
+    _of_llamaindex,
     is_database=lambda source: bool(_tables(source)),
     rows=_rows,
 )
@@ -119,15 +118,17 @@ def _is_kernel_message(value: Any) -> bool:
     )
 
 
-def _parts_of_kernel(message: Record) -> Iterator[Part]:
+def _parts_of_kernel(message: fields.Record) -> Iterator[Part]:
     for item in message.get("items") or message.get("Items") or ():
         kind = str(item.get("content_type") or item.get("$type") or "").lower().removesuffix("content")
-        id = text_or_none(item.get("id") or item.get("Id") or item.get("call_id") or item.get("CallId"))
-        name = text_or_none(item.get("name") or item.get("FunctionName"))
+        id = fields.text_or_none(
+            item.get("id") or item.get("Id") or item.get("call_id") or item.get("CallId")
+        )
+        name = fields.text_or_none(item.get("name") or item.get("FunctionName"))
         if kind in ("function_call", "functioncall"):
             yield ToolUse(name or "tool", item.get("arguments", item.get("Arguments")), id)
         elif kind in ("function_result", "functionresult"):
-            id = text_or_none(item.get("CallId")) or id
+            id = fields.text(item, "CallId") or id
             yield ToolResult(item.get("result", item.get("Result")), id, name)
         elif kind in ("reasoning", "streaming_reasoning"):
             yield Reasoning(str(item.get("text") or ""))
@@ -141,9 +142,8 @@ SEMANTIC_KERNEL = Program(
     "semantic_kernel",
     "Semantic Kernel's chat history",
     _is_semantic_kernel,
-    itself,
     _parts_of_kernel,
-    _is_kernel_message,
+    is_message=_is_kernel_message,
 )
 
 
@@ -172,17 +172,17 @@ def _is_event(value: Any) -> bool:
     )
 
 
-def _is_structured(event: Record) -> bool:
+def _is_structured(event: fields.Record) -> bool:
     return str(event.get("type")).startswith("StructuredMessage")
 
 
-def _said_in(events: Iterable[Record]) -> list[Record]:
+def _said_in(events: Iterable[fields.Record]) -> list[fields.Record]:
     """The events that someone has said, with their roles."""
     said = (*_EVENTS, *_TOOL_EVENTS)
     return [_with_role(one) for one in events if one.get("type") in said or _is_structured(one)]
 
 
-def _of_autogen(value: Record) -> Iterator[ChatRecord]:
+def _of_autogen(value: fields.Record) -> Iterator[ChatRecord]:
     if "messages" in value:
         yield ChatRecord({}, _said_in(value["messages"]))
         return
@@ -202,19 +202,19 @@ def _of_autogen(value: Record) -> Iterator[ChatRecord]:
             yield ChatRecord({}, context["messages"], str(name))
 
 
-def _thread_of(state: Any) -> list[Record] | None:
+def _thread_of(state: Any) -> list[fields.Record] | None:
     """The messages that all agents of a team have seen."""
     thread = state.get("message_thread") if isinstance(state, dict) else None
     return thread if isinstance(thread, list) else None
 
 
-def _with_role(event: Record) -> Record:
+def _with_role(event: fields.Record) -> fields.Record:
     source = str(event.get("source"))
     role = _TOOL_EVENTS.get(str(event.get("type"))) or (USER if source == USER else ASSISTANT)
     return {**event, "role": role}
 
 
-def _parts_of_autogen(message: Record) -> Iterator[Part]:
+def _parts_of_autogen(message: fields.Record) -> Iterator[Part]:
     if isinstance(message.get("thought"), str):
         yield Reasoning(message["thought"])
     content = message.get("content")
@@ -223,10 +223,10 @@ def _parts_of_autogen(message: Record) -> Iterator[Part]:
         return
     for one in content if isinstance(content, list) else [content]:
         if isinstance(one, dict) and "call_id" in one:
-            id, name = text_or_none(one["call_id"]), text_or_none(one.get("name"))
+            id, name = fields.text_or_none(one["call_id"]), fields.text(one, "name")
             yield ToolResult(one.get("content"), id, name, bool(one.get("is_error")))
         elif isinstance(one, dict) and "arguments" in one:
-            yield ToolUse(str(one.get("name")), one["arguments"], text_or_none(one.get("id")))
+            yield ToolUse(str(one.get("name")), one["arguments"], fields.text(one, "id"))
         elif isinstance(one, dict) and "data" in one:
             yield file_of({**one, "type": "image"})
         else:
@@ -237,8 +237,8 @@ AUTOGEN = Program(
     "autogen",
     "AutoGen's state of an agent or a team, or the messages of a run",
     _is_autogen,
-    _of_autogen,
     _parts_of_autogen,
+    _of_autogen,
     _is_event,
 )
 
@@ -266,14 +266,14 @@ def _is_haystack_message(value: Any) -> bool:
     )
 
 
-def _parts_of_haystack(message: Record) -> Iterator[Part]:
+def _parts_of_haystack(message: fields.Record) -> Iterator[Part]:
     content = message.get("content")
     for one in content if content is not None else message.get("_content") or ():
         if isinstance(call := one.get("tool_call"), dict):
-            yield ToolUse(str(call.get("tool_name")), call.get("arguments"), text_or_none(call.get("id")))
+            yield ToolUse(str(call.get("tool_name")), call.get("arguments"), fields.text(call, "id"))
         elif isinstance(result := one.get("tool_call_result"), dict):
             origin = result.get("origin") or {}
-            id, name = text_or_none(origin.get("id")), text_or_none(origin.get("tool_name"))
+            id, name = fields.text(origin, "id"), fields.text(origin, "tool_name")
             yield ToolResult(result.get("result"), id, name, bool(result.get("error")))
         elif isinstance(thought := one.get("reasoning"), dict):
             yield Reasoning(str(thought.get("reasoning_text") or ""))
@@ -286,7 +286,7 @@ def _parts_of_haystack(message: Record) -> Iterator[Part]:
 
 
 HAYSTACK = Program(
-    "haystack", "Haystack's messages", _is_haystack, itself, _parts_of_haystack, _is_haystack_message
+    "haystack", "Haystack's messages", _is_haystack, _parts_of_haystack, is_message=_is_haystack_message
 )
 
 
@@ -309,7 +309,7 @@ def _is_ai_sdk(value: Any) -> bool:
     return _is_ai_message(value)
 
 
-def _parts_of_ai(message: Record) -> Iterator[Part]:
+def _parts_of_ai(message: fields.Record) -> Iterator[Part]:
     """The parts of a message; the calls of a step were made at once."""
     step: list[Part] = []
     for part in message["parts"]:
@@ -323,13 +323,13 @@ def _parts_of_ai(message: Record) -> Iterator[Part]:
         yield from standard_parts(message)
 
 
-def _parts_of_part(part: Record) -> Iterator[Part]:
+def _parts_of_part(part: fields.Record) -> Iterator[Part]:
     kind = part["type"]
     if kind == "tool-invocation":
         part = {**part.get("toolInvocation", {}), "type": kind}
     if kind == "dynamic-tool" or kind.startswith("tool-"):
-        name = text_or_none(part.get("toolName")) or kind.removeprefix("tool-")
-        id = text_or_none(part.get("toolCallId"))
+        name = fields.text(part, "toolName") or kind.removeprefix("tool-")
+        id = fields.text(part, "toolCallId")
         arguments = (part[field] for field in ("input", "args", "rawInput") if part.get(field) is not None)
         yield ToolUse(name, next(arguments, None), id)
         failed = part.get("errorText")
@@ -346,7 +346,7 @@ def _parts_of_part(part: Record) -> Iterator[Part]:
         yield from parts_of(part)
 
 
-AI_SDK = Program("ai_sdk", "messages of Vercel's AI SDK", _is_ai_sdk, itself, _parts_of_ai, _is_ai_message)
+AI_SDK = Program("ai_sdk", "messages of Vercel's AI SDK", _is_ai_sdk, _parts_of_ai, is_message=_is_ai_message)
 
 
 PROGRAMS = (LLAMAINDEX, SEMANTIC_KERNEL, AUTOGEN, HAYSTACK, AI_SDK)

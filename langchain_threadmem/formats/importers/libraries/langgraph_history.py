@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from langchain_core.messages import BaseMessage
 
-from langchain_threadmem.formats.importers.chats import Chats, Entry, chat_of, seconds, text_or_none
-from langchain_threadmem.formats.importers.json_items import Record
+from langchain_threadmem.formats.importers import fields
+from langchain_threadmem.formats.importers.chats import Chat, Chats, Entry
 from langchain_threadmem.formats.importers.source import Format, Source, checked
 from langchain_threadmem.messages.ids import chained_id
 from langchain_threadmem.messages.records import as_list, as_object, message_from
@@ -27,29 +27,27 @@ def is_item(value: object) -> bool:
 
 def chats(source: Source) -> Chats:
     """The conversations of a history: one for each thread, without the namespaces of subgraphs."""
-    threads: dict[str, list[tuple[str, Record]]] = {}
+    threads: dict[str, list[tuple[str, fields.Record]]] = {}
 
-    def read(state: Record, position: str) -> None:
+    def read(state: fields.Record, position: str) -> None:
         checkpoint = state.get("checkpoint")
         about = checkpoint if isinstance(checkpoint, dict) else {}
         if not about.get("checkpoint_ns"):
-            threads.setdefault(text_or_none(about.get("thread_id")) or source.name, []).append(
-                (position, state)
-            )
+            threads.setdefault(fields.text(about, "thread_id") or source.name, []).append((position, state))
 
     yield from source.each(read)
     for name, states in threads.items():
         thread = _CheckpointThread()
         for position, state in sorted(states, key=lambda one: (_time(one[1]), _step(one[1]))):
             yield from checked(position, thread.read, state, position)
-        yield chat_of(states[0][0], name, [*thread.entries.values()], tip=thread.last)
+        yield Chat(states[0][0], name, [*thread.entries.values()], tip=thread.last)
 
 
-def _time(state: Record) -> str:
+def _time(state: fields.Record) -> str:
     return str(state.get("created_at") or "")
 
 
-def _step(state: Record) -> int:
+def _step(state: fields.Record) -> int:
     metadata = state.get("metadata")
     step = metadata.get("step") if isinstance(metadata, dict) else None
     return step if isinstance(step, int) else 0
@@ -67,9 +65,9 @@ class _CheckpointThread:
         self.entries: dict[str, Entry] = {}
         self.last: str | None = None
 
-    def read(self, state: Record, position: str) -> None:
+    def read(self, state: fields.Record, position: str) -> None:
         """Add the messages of a checkpoint, oldest checkpoint first."""
-        time, previous = seconds(state.get("created_at"), position), None
+        time, previous = fields.seconds(state.get("created_at"), position), None
         values = state["values"]
         messages = values.get("messages") if isinstance(values, dict) else values
         for item in as_list(messages or [], f"'messages' of {position}"):
@@ -77,7 +75,7 @@ class _CheckpointThread:
             if record.get("type") == "remove":
                 continue
             message = message_from(record, position)
-            id = text_or_none(record.get("id")) or chained_id("import-", previous, record)
+            id = fields.text(record, "id") or chained_id("import-", previous, record)
             key = id
             known = self.entries.get(id)
             if known is not None and (known.parent != previous or known.make() != message):

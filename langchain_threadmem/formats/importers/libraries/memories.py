@@ -21,20 +21,12 @@ from langchain_core.messages import BaseMessage
 
 from langchain_threadmem.errors import InputError, InvalidGraphStateError
 from langchain_threadmem.formats.exporters.json import read_document
-from langchain_threadmem.formats.importers.chats import (
-    PIECE_SIZE,
-    Bad,
-    Chat,
-    Chats,
-    Entry,
-    chat_of,
-    seconds,
-    text_or_none,
-)
+from langchain_threadmem.formats.importers import fields
+from langchain_threadmem.formats.importers.chats import PIECE_SIZE, Bad, Chat, Chats, Entry
 from langchain_threadmem.formats.importers.json_items import object_of
 from langchain_threadmem.formats.importers.libraries.message_lists import List
 from langchain_threadmem.formats.importers.libraries.openai_items import parts_of_item, role_of_item
-from langchain_threadmem.formats.importers.said import ASSISTANT, Said, entries_of
+from langchain_threadmem.formats.importers.said import ASSISTANT, Said, chat_of
 from langchain_threadmem.formats.importers.source import FAULTS, Format, Source, problem_of
 from langchain_threadmem.index.units.unit import message_from
 from langchain_threadmem.messages.records import as_object, loads
@@ -63,11 +55,11 @@ def _chat_of_llamabot(value: object, position: str, name: str) -> Chat:
     if document.nodes and document.nodes[-1].id > HIGHEST_ID:
         raise InputError(f"the node id {document.nodes[-1].id} is too high; use ids up to {HIGHEST_ID}")
     tip = document.metadata.get("tip")
-    return chat_of(
+    return Chat(
         position,
-        text_or_none(document.metadata.get("conversation_id")) or name,
+        fields.text(document.metadata, "conversation_id") or name,
         [_entry(node) for node in document.nodes],
-        title=text_or_none(document.metadata.get("title")),
+        title=fields.text(document.metadata, "title"),
         tip=str(tip) if isinstance(tip, int) else None,
     )
 
@@ -122,7 +114,7 @@ def _chats_of_memforest(source: Source) -> Chats:
         messages: dict[str, list[Unit]] = {}
         for unit in units:
             if not unit.get("rank"):
-                messages.setdefault(text_or_none(unit.get("group_id")) or source.name, []).append(unit)
+                messages.setdefault(fields.text(unit, "group_id") or source.name, []).append(unit)
         for name, units_of_session in messages.items():
             yield from _chat_of_memforest(
                 name, sorted(units_of_session, key=lambda unit: str(unit.get("creation_time") or ""))
@@ -157,14 +149,14 @@ def _chat_of_memforest(name: str, units: Iterable[Unit]) -> Chats:
     ids = {unit.get("id") for unit in ordered}
     try:
         for unit in ordered:
-            key = text_or_none(unit.get("id"))
+            key = fields.text(unit, "id")
             if key is None:
                 raise InputError(f"{position} has a unit without an id")
             link = unit.get("pre_id")
             parent = link if link in ids else entries[-1].key if entries else None
-            time = seconds(unit.get("creation_time"), f"unit {key!r}")
+            time = fields.seconds(unit.get("creation_time"), f"unit {key!r}")
             entries.append(Entry(key, parent, partial(_message, unit), time, source=unit))
-        yield chat_of(position, name, entries)
+        yield Chat(position, name, entries)
     except InputError as error:
         yield Bad(str(error))
 
@@ -211,7 +203,7 @@ def _chats_of(source: Source, table: str) -> Chats:
     quoted = '"' + table.replace('"', '""') + '"'
     rows = source.rows(f"SELECT session_id, id, message FROM {quoted} ORDER BY session_id, id")
     for session, of_session in groupby(rows, itemgetter(0)):
-        name = None if session is None else text_or_none(str(session))
+        name = None if session is None else fields.text_or_none(str(session))
         if name is None:
             yield Bad(f"table {table!r} has messages without a session_id")
             continue
@@ -265,7 +257,7 @@ def _chats_of_agents_sdk(source: Source) -> Chats:
         f"SELECT session_id, id, message_data, {time} FROM {_quoted(table)} ORDER BY session_id, id"
     )
     for session, of_session in groupby(rows, itemgetter(0)):
-        name = None if session is None else text_or_none(str(session))
+        name = None if session is None else fields.text_or_none(str(session))
         if name is None:
             yield Bad(f"table {table!r} has messages without a session_id")
             continue
@@ -289,7 +281,7 @@ def _said_of_agents_sdk(id: int, data: Any, created: Any, position: str) -> Said
         if "__enc__" in item:
             raise InputError(f"{position} is encrypted; decrypt the session with its key first")
         parts = parts_of_item(item)
-        return Said(f"row-{id}", None, role_of_item(item), parts, seconds(created, position))
+        return Said(f"row-{id}", None, role_of_item(item), parts, fields.seconds(created, position))
     except FAULTS as error:
         return Bad(problem_of(error, position))
 
@@ -311,7 +303,7 @@ def _chat_of_agents_sdk(source: Source, name: str, items: dict[int, Said], posit
             ends[branch] = previous
     # The current branch is not stored: a session that is opened again is in the branch "main".
     last = max(ends.values(), key=lambda key: int(key.rpartition("-")[2]), default=None)
-    return chat_of(position, name, entries_of([*said.values()]), tip=ends.get(_MAIN, last))
+    return chat_of(position, name, said.values(), tip=ends.get(_MAIN, last))
 
 
 def _chains(source: Source, session: str, items: dict[int, Said]) -> Iterator[tuple[str, list[int]]]:

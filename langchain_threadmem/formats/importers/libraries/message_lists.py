@@ -16,17 +16,9 @@ from typing import Any
 from langchain_core.messages import BaseMessage
 
 from langchain_threadmem.errors import InputError
+from langchain_threadmem.formats.importers import fields
 from langchain_threadmem.formats.importers.blocks import parts_of
-from langchain_threadmem.formats.importers.chats import (
-    PIECE_SIZE,
-    Bad,
-    Chat,
-    Chats,
-    Entry,
-    chat_of,
-    seconds,
-    text_or_none,
-)
+from langchain_threadmem.formats.importers.chats import PIECE_SIZE, Bad, Chat, Chats, Entry
 from langchain_threadmem.formats.importers.json_items import object_of
 from langchain_threadmem.formats.importers.said import File, Other, Reasoning
 from langchain_threadmem.formats.importers.source import Format, Source
@@ -80,7 +72,7 @@ def chats(source: Source) -> Chats:
             if isinstance(value, list) or (isinstance(value, dict) and "messages" in value):
                 yield _conversation(value, f"{source.name}-{_number(position)}", position)
                 continue
-            name = _name(object_of(item), _NAMES_OF_MESSAGES) or source.name
+            name = fields.text(object_of(item), *_NAMES_OF_MESSAGES) or source.name
             messages = lists.setdefault(name, List(name))
             count = len(messages.entries)
             messages.add(value, position)
@@ -131,7 +123,7 @@ class List:
         else:
             makers = [partial(_return_message, message) for message in _messages(record, position)]
         own_id = _own_id(record)
-        time = next((seconds(record[name], position) for name in _TIMES if record.get(name)), None)
+        time = next((fields.seconds(record[name], position) for name in _TIMES if record.get(name)), None)
         self._where = self._where or position
         for number, make in enumerate(makers):
             key = own_id if own_id is not None and number == len(makers) - 1 else None
@@ -144,35 +136,29 @@ class List:
     def pieces(self) -> Iterator[Chat]:
         """The entries since the last piece as a chat, if there are any."""
         if self.entries:
-            yield chat_of(self._where, self.name, self.entries, goes_on=self._goes_on)
+            yield Chat(self._where, self.name, self.entries, goes_on=self._goes_on)
             self.entries, self._keys, self._where, self._goes_on = [], set(), "", True
 
 
 def _conversation(value: Any, name: str, position: str) -> Chat:
     record = {"messages": value} if isinstance(value, list) else value
-    messages = List(_name(record, _NAMES) or name)
+    messages = List(fields.text(record, *_NAMES) or name)
     if record.get("system"):  # Anthropic's requests have it beside the messages.
         messages.add({"role": "system", "content": record["system"]}, position)
     for number, item in enumerate(as_list(record["messages"], f"'messages' of {position}"), 1):
         messages.add(item, f"{position}, message {number}", later=True)
     if not messages.entries:
         raise InputError(f"{position} has no messages")
-    title = text_or_none(record.get("title")) or text_or_none(record.get("name"))
-    return chat_of(position, messages.name, messages.entries, title=title)
+    title = fields.text(record, "title", "name")
+    return Chat(position, messages.name, messages.entries, title=title)
 
 
 def _number(position: str) -> str:
     return position.rpartition(" ")[2] if position[-1].isdigit() else "1"
 
 
-def _name(record: dict[str, Any], fields: tuple[str, ...]) -> str | None:
-    values = (record.get(name) for name in fields)
-    return next((name_ for value in values if (name_ := text_or_none(value))), None)
-
-
 def _own_id(record: dict[str, Any]) -> str | None:
-    data = record.get("data")
-    return text_or_none((data if isinstance(data, dict) else record).get("id"))
+    return fields.text(record.get("data"), "id") or fields.text(record, "id")
 
 
 def _has_results(record: dict[str, Any]) -> bool:
@@ -220,11 +206,11 @@ def _messages(record: dict[str, Any], position: str) -> list[BaseMessage]:
         for block in results
     ]
     if others or not results:
-        fields: dict[str, Any] = {"tool_calls": calls} if calls and not record.get("tool_calls") else {}
+        others_of: dict[str, Any] = {"tool_calls": calls} if calls and not record.get("tool_calls") else {}
         if extra:
             given = record.get("additional_kwargs")
-            fields["additional_kwargs"] = {**(given if isinstance(given, dict) else {}), **extra}
-        messages.append(message_from({**record, "content": others or "", **fields}, position))
+            others_of["additional_kwargs"] = {**(given if isinstance(given, dict) else {}), **extra}
+        messages.append(message_from({**record, "content": others or "", **others_of}, position))
     return messages
 
 

@@ -13,17 +13,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from langchain_threadmem.errors import InputError
+from langchain_threadmem.formats.importers import fields
 from langchain_threadmem.formats.importers.blocks import parts_of
-from langchain_threadmem.formats.importers.chats import (
-    Bad,
-    Chat,
-    Chats,
-    chat_of,
-    kept,
-    seconds,
-    text_or_none,
-)
-from langchain_threadmem.formats.importers.json_items import list_in
+from langchain_threadmem.formats.importers.chats import Bad, Chat, Chats
 from langchain_threadmem.formats.importers.said import (
     ASSISTANT,
     SYSTEM,
@@ -35,7 +27,7 @@ from langchain_threadmem.formats.importers.said import (
     Said,
     ToolResult,
     ToolUse,
-    entries_of,
+    chat_of,
 )
 from langchain_threadmem.formats.importers.source import FAULTS, Format, Source, problem_of
 from langchain_threadmem.messages.ids import chained_id
@@ -85,7 +77,7 @@ def is_certain(item: object) -> bool:
         return False
     if item.get("type") in TYPES:
         return True
-    blocks = list_in(item, "content")
+    blocks = fields.values(item, "content")
     return any(isinstance(block, dict) and block.get("type") in _BLOCKS[:-2] for block in blocks)
 
 
@@ -147,7 +139,7 @@ def chats(source: Source) -> Chats:
             items.append(item.value)
             continue
         record = item.value if isinstance(item.value, dict) else {}
-        own = text_or_none(record.get("conversation_id")) or text_or_none(record.get("id"))
+        own = fields.text(record, "conversation_id", "id")
         name = own or (source.name if number == 1 else f"{source.name}-{number}")
         try:
             yield _chat(found, name, item.where, record)
@@ -162,10 +154,10 @@ def _chat(items: Sequence[Any], name: str, position: str, record: dict[str, Any]
     return chat_of(
         position,
         name,
-        entries_of(said_of(items)),
-        title=text_or_none(metadata.get("title")) if isinstance(metadata, dict) else None,
-        created=seconds(record.get("created_at"), position),
-        metadata=kept(model=text_or_none(record.get("model"))),
+        said_of(items),
+        title=fields.text(metadata, "title"),
+        created=fields.seconds(record.get("created_at"), position),
+        metadata=fields.kept(model=fields.text(record, "model")),
     )
 
 
@@ -191,7 +183,7 @@ def said_of(
             return
         before = said[-1].key if said else parent
         last, records = group[-1][0], [record for _, record in group]
-        key = text_or_none(records[-1].get("id")) or chained_id(
+        key = fields.text_or_none(records[-1].get("id")) or chained_id(
             "import-", before, [_content(one) for one in records]
         )
         if any(one.key == key for one in said):
@@ -235,7 +227,7 @@ def role_of_item(item: dict[str, Any]) -> str:
     Raises:
         InputError: The item is no item of OpenAI.
     """
-    kind = text_or_none(item.get("type"))
+    kind = fields.text(item, "type")
     if kind in _OUTPUTS:
         return TOOL
     if kind in TYPES:
@@ -259,11 +251,11 @@ def parts_of_item(item: dict[str, Any]) -> list[Part]:
 
 
 def _parts(item: dict[str, Any]) -> Iterator[Part]:
-    kind = text_or_none(item.get("type"))
-    id = text_or_none(item.get("call_id")) or text_or_none(item.get("id"))
+    kind = fields.text(item, "type")
+    id = fields.text(item, "call_id", "id")
     if kind in (None, "message"):
         yield from parts_of(item.get("content"))
-        blocks = list_in(item, "content")
+        blocks = fields.values(item, "content")
         notes = [
             note for block in blocks if isinstance(block, dict) for note in block.get("annotations") or ()
         ]
@@ -272,10 +264,10 @@ def _parts(item: dict[str, Any]) -> Iterator[Part]:
     elif kind in _CALLS:
         names = ("arguments", "input", "action", "operation")
         arguments = next((item[name] for name in names if item.get(name) is not None), None)
-        yield ToolUse(text_or_none(item.get("name")) or str(kind).removesuffix("_call"), arguments, id)
+        yield ToolUse(fields.text(item, "name") or str(kind).removesuffix("_call"), arguments, id)
     elif kind in _OUTPUTS:
         is_error = item.get("status") == "failed"
-        yield ToolResult(item.get("output"), id, text_or_none(item.get("name")), is_error)
+        yield ToolResult(item.get("output"), id, fields.text(item, "name"), is_error)
     elif kind == "reasoning":
         yield from parts_of(item)
     elif kind == "mcp_call":
