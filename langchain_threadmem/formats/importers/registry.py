@@ -54,7 +54,7 @@ FORMATS = (
     google.TAKEOUT,
     local.SILLYTAVERN,
     local.LM_STUDIO,
-    local.CHATBOX,
+    local.CHATBOX.format,
     *datasets.FORMATS,
     assistants.HUGGINGCHAT.format,
     gemini_cli.FORMAT,
