@@ -80,7 +80,7 @@ class Program(NamedTuple):
         asides: The fields of messages that are asides.
         said: Reads the messages of a conversation with other rules.
         is_database: Whether an SQLite database is one of the program.
-        rows: The conversations of a database.
+        rows: The values of a database, for `conversations`.
     """
 
     name: str
@@ -95,7 +95,7 @@ class Program(NamedTuple):
     asides: Sequence[str] = ()
     said: Callable[[ChatRecord, ReadMessage, str], list[Said]] | None = None
     is_database: Callable[[Source], bool] | None = None
-    rows: Callable[[Source], Iterable[ChatRecord]] | None = None
+    rows: Callable[[Source], Iterable[fields.Record]] | None = None
 
     @property
     def format(self) -> Format:
@@ -105,9 +105,8 @@ class Program(NamedTuple):
     def chats(self, source: Source) -> Chats:
         """The conversations of a file."""
         if source.is_database and self.rows is not None:
-            for conversation in self.rows(source):
-                where = f"conversation {conversation.name!r}"
-                yield from checked(where, self._chat, conversation, source, where)
+            for number, value in enumerate(self.rows(source), 1):
+                yield from self._all(value, source, f"conversation {number}")
             return
         messages: list[Any] = []
         for item in source.items():

@@ -43,7 +43,7 @@ FORMATS = (
     claude.CLAUDE.format,
     assistants.DEEPSEEK.format,
     claude_code.FORMAT,
-    servers.OPENWEBUI,
+    servers.OPENWEBUI.format,
     assistants.GROK.format,
     openai_items.FORMAT,
     memories.AGENTS_SDK,

@@ -20,8 +20,9 @@ from typing import Any
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.formats.importers import fields
 from langchain_threadmem.formats.importers.blocks import files_of, parts_of, text_in
-from langchain_threadmem.formats.importers.chats import Bad, Chat, Chats
+from langchain_threadmem.formats.importers.chats import Chat
 from langchain_threadmem.formats.importers.libraries.openai_items import parts_of_items
+from langchain_threadmem.formats.importers.program import ChatRecord, Program
 from langchain_threadmem.formats.importers.said import (
     ASSISTANT,
     USER,
@@ -34,9 +35,8 @@ from langchain_threadmem.formats.importers.said import (
     chat_of,
     system_prompt,
 )
-from langchain_threadmem.formats.importers.source import FAULTS, Format, Source, each_item, problem_of
-from langchain_threadmem.messages.ids import chained_id
-from langchain_threadmem.messages.records import as_list, as_object, loads
+from langchain_threadmem.formats.importers.source import Format, Source, each_item
+from langchain_threadmem.messages.records import as_object, loads
 
 _DETAILS = re.compile(
     r"^(?:(?P<fence>`{3,}|~{3,})[^\n]*\n.*?(?:^(?P=fence)[`~]*[ \t]*$|\Z)"
@@ -58,14 +58,13 @@ _KEPT = (
 )
 
 
-def _is_openwebui(value: object) -> bool:
+def _is_openwebui(value: Any) -> bool:
     """Whether an item of a JSON file is a chat of Open WebUI."""
-    if not isinstance(value, dict):
-        return False
-    chat = value.get("chat")
+    chat = fields.at(value, "chat")
     if isinstance(chat, dict) and "mapping" not in chat:
         return not chat or isinstance(chat.get("history"), dict) or isinstance(chat.get("messages"), list)
-    return _is_history(value.get("history"))
+    history = fields.record(value, "history")
+    return isinstance(history.get("messages"), dict) and "currentId" in history
 
 
 def _is_database_of_openwebui(source: Source) -> bool:
@@ -73,113 +72,65 @@ def _is_database_of_openwebui(source: Source) -> bool:
     return source.tables.get("chat", set()) >= {"id", "user_id", "title", "chat"}
 
 
-def _is_history(value: object) -> bool:
-    return isinstance(value, dict) and isinstance(value.get("messages"), dict) and "currentId" in value
-
-
-def _chats_of_openwebui(source: Source) -> Chats:
-    """The conversations of an export or of a database."""
-    return _chats_of_database(source) if source.is_database else source.each(_chat_of_openwebui)
-
-
-def _chats_of_database(source: Source) -> Chats:
+def _rows(source: Source) -> Iterator[fields.Record]:
+    """The chats of a database."""
     columns = [name if name in source.tables["chat"] else "NULL" for name in _COLUMNS]
     for row in source.rows(f"SELECT {', '.join(columns)} FROM chat ORDER BY created_at, id"):
-        record = dict(zip(_COLUMNS, row, strict=True))
-        position = f"chat {record['id']!r}"
-        try:
-            for name in ("chat", "meta"):
-                if isinstance(record[name], str | bytes):
-                    record[name] = loads(record[name], f"{name!r} of {position}")
-            yield _chat_of_openwebui(record, position)
-        except FAULTS as error:
-            yield Bad(problem_of(error, position))
+        yield dict(zip(_COLUMNS, row, strict=True))
 
 
-def _chat_of_openwebui(record: dict[str, Any], position: str) -> Chat:
-    inner = record.get("chat")
-    chat = as_object(record if inner is None else inner, f"'chat' of {position}")
-    history = _tree_in(chat.get("history"))
-    messages = history.get("messages") or chat.get("messages") or {}
-    params = chat.get("params")
-    said = system_prompt(params.get("system") if isinstance(params, dict) else None)
-    said += _said_in(messages, position)
+def _of_openwebui(value: fields.Record) -> Iterator[ChatRecord]:
+    record = value | {
+        name: loads(text, name) for name in ("chat", "meta") if isinstance(text := value.get(name), str)
+    }
+    chat = record if record.get("chat") is None else as_object(record["chat"], "'chat'")
+    history, meta = fields.record(chat, "history"), fields.record(record, "meta")
+    tree = fields.record(history, "messages")
+    listed = [*(tree.values() or chat.get("messages") or ())]
+    messages = [_message(as_object(one, "a message"), is_tree=bool(tree)) for one in listed]
+    if len({name for one in messages if (name := _person(one))}) > 1:
+        # In a chat that several people share, the messages have the names of the people.
+        messages = [{**one, "name": fields.text(one, "name") or _person(one)} for one in messages]
     name = fields.text(record, "id") or fields.text(chat, "id")
-    if name is None and not said:
-        raise InputError(f"{position} has no 'id' and no messages; it is not a chat of Open WebUI")
-    created = fields.seconds(record.get("created_at") or chat.get("timestamp"), position)
-    meta = fields.record(record, "meta")
+    if name is None and not messages:
+        raise InputError("there is no 'id' and no message; it is not a chat of Open WebUI")
     source = fields.text(meta, "forked_from") or fields.text(chat, "originalChatId")
-    models = chat.get("models")
-    return chat_of(
-        position,
-        name or f"openwebui-{said[0].key}",
-        said,
-        title=fields.text(record, "title") or fields.text(chat, "title"),
-        tip=fields.text(record, "current_message_id") or fields.text(history, "currentId"),
-        created=created,
-        archived=fields.seconds(record.get("updated_at"), position) or created
+    created = fields.time(record, "the chat", "created_at") or fields.time(chat, "the chat", "timestamp")
+    others = {
+        "model": next((one for one in fields.values(chat, "models") if one), None),
+        "tip": fields.text(record, "current_message_id")
+        or fields.text(history if tree else None, "currentId"),
+        "title": fields.text(record, "title") or fields.text(chat, "title"),
+        "created": created,
+        "archived": fields.time(record, "the chat", "updated_at") or created
         if record.get("archived")
         else None,
-        branch_of=[source] if source is not None else [],
-        metadata=fields.kept(
-            model=next((one for one in models if one), None) if isinstance(models, list) else None,
-            pinned=bool(record.get("pinned")),
-            internal=meta.get("internal") is True,  # A chat of the program, such as that of a subagent.
-            folder=fields.text(record, "folder_id"),
-            tags=meta.get("tags") or chat.get("tags"),
-        ),
-    )
+        "branch_of": [source] if source is not None else [],
+        # A chat of the program, such as that of a subagent, is internal.
+        "metadata": fields.kept(internal=meta.get("internal"), tags=meta.get("tags") or chat.get("tags")),
+    }
+    name = name or f"openwebui-{fields.text(messages[0], 'id') or 'chat'}"
+    yield ChatRecord(record, messages, name, others, fields.at(chat, "params", "system"))
 
 
-def _tree_in(history: Any) -> dict[str, Any]:
-    """A history with messages; empty for another value."""
-    has_messages = isinstance(history, dict) and isinstance(history.get("messages"), dict)
-    return history if has_messages and history["messages"] else {}
+def _message(message: fields.Record, *, is_tree: bool) -> fields.Record:
+    parent = {"parentId": message.get("parentId")} if is_tree else {}
+    return {**message, "role": message.get("role") or USER, **parent}
 
 
-def _said_in(messages: Mapping[str, Any] | Sequence[Any], position: str) -> Iterator[Said]:
-    """The messages of a tree, or of the list of the active thread of an older chat."""
-    previous: str | None = None
-    values = [*(messages.values() if isinstance(messages, Mapping) else messages)]
-    found = [as_object(one, f"a message of {position}") for one in values]
-    people = {name for message in found if (name := _person(message))}
-    for message in found:
-        key = fields.text(message, "id") or chained_id("import-", previous, message)
-        is_chain = not isinstance(messages, Mapping) and "parentId" not in message
-        parent = previous if is_chain else fields.text(message, "parentId")
-        previous = key
-        # In a chat that several people share, the messages have the names of the people.
-        name = fields.text(message, "name") or (_person(message) if len(people) > 1 else None)
-        yield _said_of_openwebui(key, parent, message, name, position)
+def _person(message: fields.Record) -> str | None:
+    return fields.text(message.get("user"), "name") if message.get("role") == USER else None
 
 
-def _person(message: Mapping[str, Any]) -> str | None:
-    user = message.get("user") if message.get("role") == USER else None
-    return fields.text(user, "name")
-
-
-def _said_of_openwebui(
-    key: str, parent: str | None, message: Mapping[str, Any], name: str | None, position: str
-) -> Said:
-    role = str(message.get("role") or USER)
+def _parts(message: fields.Record) -> Iterator[Part]:
     output, content = message.get("output"), message.get("content")
-    if role == ASSISTANT and isinstance(output, list) and output:
-        parts = parts_of_items(output)
-    elif role == ASSISTANT and isinstance(content, str):
-        parts = [*_without_details(content)]
+    if message["role"] == ASSISTANT and isinstance(output, list) and output:
+        yield from parts_of_items(output)
+    elif message["role"] == ASSISTANT and isinstance(content, str):
+        yield from _without_details(content)
     else:
-        parts = parts_of(content)
-    return Said(
-        key,
-        parent,
-        role,
-        [*parts, *files_of(message.get("files"))],
-        fields.seconds(message.get("timestamp"), f"message {key!r} of {position}"),
-        fields.text(message, "model") if role == ASSISTANT else None,
-        name,
-        extra={name: message[name] for name in _KEPT if message.get(name)},
-    )
+        yield from parts_of(content)
+    yield from files_of(message.get("files"))
 
 
 def _without_details(content: str) -> Iterator[Part]:
@@ -244,12 +195,16 @@ def _value(text: str) -> Any:
     return value
 
 
-OPENWEBUI = Format(
+OPENWEBUI = Program(
     "openwebui",
     "Open WebUI's export, or its database",
-    _chats_of_openwebui,
     _is_openwebui,
+    _parts,
+    _of_openwebui,
+    parents=("parentId",),
+    kept=_KEPT,
     is_database=_is_database_of_openwebui,
+    rows=_rows,
 )
 
 
@@ -257,35 +212,20 @@ _LISTS = ("messagesTree", "messages")
 _KEPT_OF_LIBRECHAT = ("error", "unfinished", "feedback", "finish_reason", "plugin", "endpoint", "iconURL")
 
 
-def _is_librechat(value: object) -> bool:
+def _is_librechat(value: Any) -> bool:
     """Whether an item of a JSON file is a conversation of LibreChat."""
-    return (
-        isinstance(value, dict)
-        and isinstance(value.get("conversationId"), str)
-        and any(isinstance(value.get(name), list) for name in _LISTS)
-    )
+    has_list = any(isinstance(fields.at(value, name), list) for name in _LISTS)
+    return has_list and isinstance(value.get("conversationId"), str)
 
 
-def _chat_of_librechat(record: dict[str, Any], position: str) -> Chat:
+def _chat_of_librechat(record: fields.Record, position: str) -> Chat:
     field = next(name for name in _LISTS if isinstance(record.get(name), list))
     options = fields.record(record, "options")
     said = system_prompt(options.get("promptPrefix") or options.get("system"))
-    for parent, message in _flat(as_list(record[field], f"{field!r} of {position}"), position):
+    for parent, message in _flat(record[field], position):
         said += _said_of_librechat(message, parent, position)
-    model = fields.text(options, "model") or fields.text(record, "model")
-    return chat_of(
-        position,
-        record["conversationId"],
-        said,
-        title=fields.text(record, "title"),
-        tip=fields.text(record, "activeMessageId"),
-        created=fields.seconds(record.get("createdAt"), position),
-        metadata=fields.kept(
-            model=model or next((one.model for one in said if one.model), None),
-            endpoint=fields.text(record, "endpoint"),
-            tags=record.get("tags"),
-        ),
-    )
+    model, metadata = fields.text(options, "model"), fields.filled(record, ("endpoint",))
+    return chat_of(position, record["conversationId"], said, record, model=model, metadata=metadata)
 
 
 def _flat(messages: list[Any], position: str) -> Iterator[tuple[str | None, dict[str, Any]]]:
@@ -295,10 +235,8 @@ def _flat(messages: list[Any], position: str) -> Iterator[tuple[str | None, dict
         parent, is_nested, item = waiting.pop()
         message = as_object(item, f"a message of {position}")
         yield parent if is_nested else fields.text(message, "parentMessageId"), message
-        children = message.get("children")
-        if isinstance(children, list):
-            key = fields.text(message, "messageId")
-            waiting += [(key, True, one) for one in reversed(children)]
+        key = fields.text(message, "messageId")
+        waiting += [(key, True, one) for one in reversed(fields.values(message, "children"))]
 
 
 def _said_of_librechat(message: dict[str, Any], parent: str | None, position: str) -> Iterator[Said]:
@@ -313,15 +251,10 @@ def _said_of_librechat(message: dict[str, Any], parent: str | None, position: st
     blocks = content if isinstance(content, list) and content else [text or text_in(content)]
     time = fields.seconds(message.get("createdAt"), f"message {key!r} of {position}")
     is_agent = message.get("endpoint") == "agents" and sender != message.get("model")
-    pieces = [
-        [*of_one]
-        for _, of_one in groupby(
-            blocks, lambda block: isinstance(block, dict) and block.get("type") == "steer"
-        )
-    ]
+    pieces = [[*of_one] for _, of_one in groupby(blocks, lambda block: fields.at(block, "type") == "steer")]
     for number, piece in enumerate(pieces, 1):
         is_last = number == len(pieces)
-        parts = [part for block in piece if isinstance(block, dict) for part in _steered(block)]
+        parts = [part for block in piece for part in _steered(block)]
         speaker = USER if parts else role
         parts = parts or [*_rounds(piece)]
         if not parts and is_last and text:
@@ -339,14 +272,14 @@ def _said_of_librechat(message: dict[str, Any], parent: str | None, position: st
             time,
             fields.text(message, "model") if speaker == ASSISTANT else None,
             fields.text(message, "name") or (sender if is_agent and speaker == ASSISTANT else None),
-            extra={name: message[name] for name in _KEPT_OF_LIBRECHAT if is_last and message.get(name)},
+            extra=fields.filled(message, _KEPT_OF_LIBRECHAT) if is_last else {},
         )
         parent = part_key
 
 
-def _steered(block: dict[str, Any]) -> list[Part]:
+def _steered(block: Any) -> list[Part]:
     """The parts of what a person has said in the middle of an answer."""
-    if block.get("type") != "steer":
+    if fields.at(block, "type") != "steer":
         return []
     return [*_quotes(block), text_in(block.get("steer")), *files_of(block.get("files"))]
 
@@ -364,7 +297,7 @@ def _rounds(blocks: Sequence[Any]) -> Iterator[Part]:
     results: list[Part] = []
     for block in blocks:
         parts = parts_of(block)
-        named = block.get("tool_call_ids") if isinstance(block, dict) else None
+        named = fields.values(block, "tool_call_ids")
         call = next((part for part in parts if isinstance(part, ToolUse)), None)
         if parts and all(isinstance(part, Other) for part in parts):  # A note of the program about the calls.
             yield from parts
@@ -372,8 +305,7 @@ def _rounds(blocks: Sequence[Any]) -> Iterator[Part]:
         if named or call is None or call.id not in together:
             yield from results
             results = []
-        if isinstance(named, list):
-            together = {*named}
+        together = {*named} or together
         if call is None or call.id not in together:
             yield from parts
         else:

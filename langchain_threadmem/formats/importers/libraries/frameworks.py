@@ -26,7 +26,7 @@ from langchain_threadmem.formats.importers.said import (
     at_once,
 )
 from langchain_threadmem.formats.importers.source import Source
-from langchain_threadmem.messages.records import as_object, loads
+from langchain_threadmem.messages.records import loads
 
 _COLUMNS = {"id", "key", "timestamp", "role", "status", "data"}
 _NANOSECONDS = 1e9
@@ -40,8 +40,13 @@ def _is_llamaindex(value: Any) -> bool:
 
 
 def _of_llamaindex(value: fields.Record) -> Iterator[ChatRecord]:
-    store = value.get("chat_store", value)["store"]
-    return (ChatRecord({}, messages, str(key)) for key, messages in store.items())
+    for key, messages in value.get("chat_store", value)["store"].items():
+        yield ChatRecord({}, [_loaded(one) for one in messages], str(key))
+
+
+def _loaded(message: fields.Record) -> fields.Record:
+    """A message, or a row of a database with a message."""
+    return message | loads(message["data"], "a message") if isinstance(message.get("data"), str) else message
 
 
 def _parts_of_llamaindex(message: fields.Record) -> Iterator[Part]:
@@ -74,17 +79,12 @@ def _tables(source: Source) -> list[str]:
     return [name for name, columns in source.tables.items() if columns >= _COLUMNS]
 
 
-def _rows(source: Source) -> Iterator[ChatRecord]:
+def _rows(source: Source) -> Iterator[fields.Record]:
     """The conversations of a database, with the messages that left the memory of the model."""
     for table in _tables(source):
         query = f'SELECT key, timestamp, data FROM "{table}" ORDER BY key, timestamp, id'
         for key, rows in groupby(source.rows(query), key=lambda row: str(row[0])):
-            position = f"conversation {key!r}"
-            messages = [
-                {**as_object(loads(data, position), position), "created": time / _NANOSECONDS}
-                for _, time, data in rows
-            ]
-            yield ChatRecord({}, messages, key)
+            yield {"store": {key: [{"created": time / _NANOSECONDS, "data": data} for _, time, data in rows]}}
 
 
 LLAMAINDEX = Program(
