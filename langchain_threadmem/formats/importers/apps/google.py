@@ -25,6 +25,7 @@ from langchain_threadmem.formats.importers.blocks import file_of, parts_of
 from langchain_threadmem.formats.importers.chats import Chat, Chats
 from langchain_threadmem.formats.importers.said import (
     ASSISTANT,
+    ROLES,
     SYSTEM,
     USER,
     File,
@@ -37,9 +38,8 @@ from langchain_threadmem.formats.importers.said import (
 )
 from langchain_threadmem.formats.importers.source import Format, Source
 from langchain_threadmem.messages.ids import chained_id
-from langchain_threadmem.messages.records import as_list, as_object
+from langchain_threadmem.messages.records import as_object
 
-_ROLES = {"user": USER, "model": ASSISTANT}
 _FILES = {
     "driveDocument": "file",
     "driveImage": "image",
@@ -57,7 +57,7 @@ Chunk = dict[str, Any]
 
 def _is_ai_studio(value: object) -> bool:
     """Whether a JSON document is a prompt of AI Studio."""
-    return isinstance(value, dict) and isinstance(value.get("chunkedPrompt"), dict)
+    return isinstance(fields.at(value, "chunkedPrompt"), dict)
 
 
 def collect(source: Source, values: Sequence[Any]) -> None:
@@ -81,8 +81,7 @@ def _chats_of_ai_studio(source: Source) -> Chats:
 
 def _chat_of_ai_studio(record: dict[str, Any], position: str, name: str, names: dict[str, str]) -> Chat:
     said = _said_of_ai_studio(record, position)
-    settings = record.get("runSettings")
-    model = fields.text(settings, "model")
+    model = fields.text(record.get("runSettings"), "model")
     for one in said:
         one.model = model if one.role == ASSISTANT else None
     branch_of: dict[str, None] = {}
@@ -90,54 +89,34 @@ def _chat_of_ai_studio(record: dict[str, Any], position: str, name: str, names: 
         # The names of files change, so the file with the same beginning is the source.
         shared = (names[one.key] for one in reversed(said) if one.key in names and names[one.key] != name)
         branch_of |= dict.fromkeys(shared) | dict.fromkeys(source for source in sources if source != name)
-    return chat_of(
-        position,
-        name,
-        said,
-        title=name,
-        metadata=fields.kept(model=model),
-        branch_of=[*branch_of],
-    )
+    return chat_of(position, name, said, title=name, model=model, branch_of=[*branch_of])
 
 
-def _chunks(record: dict[str, Any], position: str) -> list[Chunk]:
+def _chunks(record: fields.Record, position: str) -> list[Chunk]:
     prompt = as_object(record["chunkedPrompt"], f"'chunkedPrompt' of {position}")
-    chunks = as_list(prompt.get("chunks") or [], f"'chunks' of {position}")
-    return [as_object(chunk, f"a chunk of {position}") for chunk in chunks]
+    return fields.records(prompt, "chunks", position) if prompt.get("chunks") else []
 
 
-def _sources(record: dict[str, Any]) -> list[str]:
+def _sources(record: fields.Record) -> list[str]:
     """The names of the files that this one continues."""
-    parents = [chunk.get("branchParent") for chunk in (*_chunks(record, "the document"), record)]
-    names = (fields.text(one, "displayName") for one in parents if isinstance(one, dict))
-    return [*dict.fromkeys(name or "" for name in names)]
+    parents = (chunk.get("branchParent") for chunk in (*_chunks(record, "the document"), record))
+    return [*dict.fromkeys(fields.text(one, "displayName") or "" for one in parents if isinstance(one, dict))]
 
 
-def _said_of_ai_studio(record: dict[str, Any], position: str) -> list[Said]:
-    instruction = record.get("systemInstruction")
-    if isinstance(instruction, dict):
-        instruction = instruction.get("parts") or instruction.get("text")
-    said = system_prompt(parts_of(instruction))
+def _said_of_ai_studio(record: fields.Record, position: str) -> list[Said]:
+    given = record.get("systemInstruction")
+    said = system_prompt(parts_of(fields.at(given, "parts") or fields.at(given, "text") or given))
     previous: str | None = None
     for role, of_role in groupby(
-        _chunks(record, position), lambda chunk: str(chunk.get("role") or "user").lower()
+        _chunks(record, position), lambda chunk: str(chunk.get("role") or USER).lower()
     ):
         chunks = [*of_role]
         parts = [part for chunk in chunks for part in _parts(chunk)]
         key = chained_id("import-", previous, [role, [str(part) for part in parts]])
-        times = (fields.seconds(chunk.get("createTime"), position) for chunk in chunks)
-        errors = [chunk["errorMessage"] for chunk in chunks if chunk.get("errorMessage")]
-        said.append(
-            Said(
-                key,
-                previous,
-                _ROLES.get(role, role),
-                parts,
-                next((time for time in times if time is not None), None),
-                extra={"error": errors[0]} if errors else {},
-                separator="\n\n",
-            )
-        )
+        times = (fields.time(chunk, position, "createTime") for chunk in chunks)
+        time = next((time for time in times if time is not None), None)
+        error = next((chunk["errorMessage"] for chunk in chunks if chunk.get("errorMessage")), None)
+        said.append(Said(key, previous, ROLES.get(role, role), parts, time, extra=fields.kept(error=error)))
         previous = key
     return said
 
@@ -153,8 +132,8 @@ def _parts(chunk: Chunk) -> Iterator[Part]:
         if chunk.get(field) is not None:
             yield from parts_of({field: chunk[field]})
     text = chunk.get("text")
-    if not isinstance(text, str) and isinstance(chunk.get("parts"), list):
-        pieces = [one for one in chunk["parts"] if isinstance(one, dict)]
+    if not isinstance(text, str):
+        pieces = [one for one in fields.values(chunk, "parts") if isinstance(one, dict)]
         thought = "".join(str(one.get("text") or "") for one in pieces if one.get("thought"))
         text = "".join(str(one.get("text") or "") for one in pieces if not one.get("thought"))
         if thought:
@@ -184,21 +163,7 @@ _NOT_ASKED = (
 _ATTACHED = re.compile(r"\s*Attached \d+ files?\.?\s*$")
 """The text of the program after a question with files."""
 _BLOCKS = {
-    "p",
-    "div",
-    "li",
-    "ul",
-    "ol",
-    "table",
-    "tr",
-    "pre",
-    "blockquote",
-    "h1",
-    "h2",
-    "h3",
-    "h4",
-    "h5",
-    "h6",
+    *["p", "div", "li", "ul", "ol", "table", "tr", "pre", "blockquote", "h1", "h2", "h3", "h4", "h5", "h6"]
 }
 
 
@@ -207,14 +172,9 @@ def _is_log_of_takeout(values: Sequence[Any]) -> bool:
     return bool(values) and all(map(_is_entry, values)) and any(map(_is_of_gemini, values))
 
 
-def _is_entry(value: object) -> bool:
-    return (
-        isinstance(value, dict)
-        and isinstance(value.get("header"), str)
-        and isinstance(value.get("title"), str)
-        and "time" in value
-        and ("products" in value or "activityControls" in value)
-    )
+def _is_entry(value: Any) -> bool:
+    has_texts = all(isinstance(fields.at(value, name), str) for name in ("header", "title"))
+    return has_texts and "time" in value and ("products" in value or "activityControls" in value)
 
 
 def _is_of_gemini(value: fields.Record) -> bool:
@@ -224,7 +184,7 @@ def _is_of_gemini(value: fields.Record) -> bool:
 def _named(value: fields.Record) -> Iterator[Any]:
     yield value["header"]
     for field in ("products", "activityControls"):
-        yield from value[field] if isinstance(value.get(field), list) else ()
+        yield from fields.values(value, field)
 
 
 def _chats_of_takeout(source: Source) -> Chats:
@@ -290,13 +250,8 @@ def _chat_of_takeout(entries: Sequence[tuple[float, str, fields.Record]]) -> Cha
 
 def _answer(entry: fields.Record) -> str:
     items = entry.get("safeHtmlItem")
-    if isinstance(items, dict):
-        items = [items]
-    texts = (
-        [one.get("html") if isinstance(one, dict) else one for one in items]
-        if isinstance(items, list)
-        else []
-    )
+    items = items if isinstance(items, list) else [items]
+    texts = (one.get("html") if isinstance(one, dict) else one for one in items)
     return "\n".join(text for text in texts if isinstance(text, str))
 
 

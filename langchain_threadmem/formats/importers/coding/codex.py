@@ -25,9 +25,10 @@ _WRITTEN_BY_PROGRAM = (
         "<environment_context>",
         "<user_instructions>",
         "# AGENTS.md instructions",
-        "<permissions instructions>",
+        "<turn_aborted>",
+        "<skill>",
     ),
-    *("<turn_aborted>", "<skill>", "<INSTRUCTIONS>", "<user_shell_command>", "<subagent_notification>"),
+    *("<permissions instructions>", "<INSTRUCTIONS>", "<user_shell_command>", "<subagent_notification>"),
 )
 """The beginnings of messages of the user that the program writes."""
 _EVENTS = {"user_message": USER, "agent_message": ASSISTANT, "agent_reasoning": ASSISTANT}
@@ -122,9 +123,8 @@ class _CodexSession:
         self._is_named = True
         self.name = fields.text(payload, "id") or self.name
         self.created = fields.seconds(payload.get("timestamp"), position)
-        self.folder, self.program = (fields.text_or_none(payload.get(name)) for name in ("cwd", "originator"))
-        git = payload.get("git")
-        self.git_branch = fields.text(git, "branch")
+        self.folder, self.program = fields.text(payload, "cwd"), fields.text(payload, "originator")
+        self.git_branch = fields.text(payload.get("git"), "branch")
         if source := fields.text(payload, "forked_from_id"):
             self.forked_from.append(source)
 

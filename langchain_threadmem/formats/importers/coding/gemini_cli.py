@@ -60,13 +60,12 @@ def chats(source: Source) -> Chats:
         "the log",
         fields.text(about, "sessionId") or source.name,
         session.said.values(),
+        about,
         title=fields.text(about, "summary"),
         tip=session.last,
-        created=fields.seconds(about.get("startTime"), "the header"),
         metadata=fields.kept(
             project=fields.text(about, "projectHash"),
             kind=about.get("kind") if about.get("kind") != "main" else None,
-            model=next((one.model for one in reversed(session.said.values()) if one.model), None),
         ),
     )
 
@@ -97,14 +96,12 @@ class _GeminiSession:
             self._add(line, position)
 
     def _set(self, values: fields.Record, position: str) -> None:
-        messages = values.get("messages")
         self.about |= {name: value for name, value in values.items() if name != "messages"}
-        if isinstance(messages, list):
+        if isinstance(values.get("messages"), list):
             # A list of all messages, as earlier versions wrote it; one that is shorter now was rewound.
             self.last = None
-            for message in messages:
-                if isinstance(message, dict):
-                    self._add(message, position)
+            for message in fields.records(values, "messages", position):
+                self._add(message, position)
 
     def _rewind(self, id: str) -> None:
         one = self.said.get(id)
@@ -129,7 +126,7 @@ def _said(key: str, parent: str | None, message: fields.Record, position: str) -
         fields.seconds(message.get("timestamp"), position),
         fields.text(message, "model") if role == ASSISTANT else None,
         is_aside=role == USER and bool(parts) and str(parts[0]).startswith(_WRITTEN_BY_PROGRAM),
-        extra={"display": message["displayContent"]} if message.get("displayContent") else {},
+        extra=fields.kept(display=message.get("displayContent")),
     )
 
 

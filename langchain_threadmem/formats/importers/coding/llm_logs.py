@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from langchain_threadmem.formats.importers import fields
-from langchain_threadmem.formats.importers.chats import Bad, Chat, Chats
+from langchain_threadmem.formats.importers.chats import Chat, Chats
 from langchain_threadmem.formats.importers.said import (
     ASSISTANT,
     SYSTEM,
@@ -27,7 +27,7 @@ from langchain_threadmem.formats.importers.said import (
     ToolUse,
     chat_of,
 )
-from langchain_threadmem.formats.importers.source import FAULTS, Format, Source, problem_of
+from langchain_threadmem.formats.importers.source import Format, Source, checked
 from langchain_threadmem.messages.records import as_object, loads
 
 _MESSAGES = {"hash", "parent_hash", "role"}
@@ -52,10 +52,7 @@ def chats(source: Source) -> Chats:
         for conversation in _conversations(source):
             threads.update(thread.id for thread in conversation)
             position = f"thread {conversation[0].id!r}"
-            try:
-                yield _chat_of_tree(source, conversation, position)
-            except FAULTS as error:
-                yield Bad(problem_of(error, position))
+            yield from checked(position, _chat_of_tree, source, conversation, position)
     if source.tables.get("responses", set()) >= _RESPONSES:
         yield from _older_chats(source, threads)
 
@@ -112,9 +109,8 @@ def _chat_of_tree(source: Source, threads: Sequence[_LoggedThread], position: st
         for hash, (parent, role, metadata) in rows.items()
     ]
     newest = max((turn for turn in turns if turn.tip), key=lambda turn: str(turn.time), default=None)
-    times = [
-        str(time) for time in (*(turn.time for turn in turns), *(thread.time for thread in threads)) if time
-    ]
+    written_at = [*(one.time for one in turns), *(one.time for one in threads)]
+    times = [str(time) for time in written_at if time]
     return chat_of(
         position,
         threads[0].id,
@@ -122,7 +118,7 @@ def _chat_of_tree(source: Source, threads: Sequence[_LoggedThread], position: st
         title=fields.text_or_none(threads[0].name),
         tip=_last_used(threads, turns),
         created=fields.seconds(min(times, default=None), position),
-        metadata=fields.kept(model=newest.model if newest is not None else None),
+        model=newest.model if newest is not None else None,
     )
 
 
@@ -230,27 +226,19 @@ def _attachment(source: Source, id: Any) -> File:
 
 def _older_chats(source: Source, known: set[str]) -> Chats:
     """The conversations of the tables before version 0.32, in which a row is a question and its answer."""
-    names = {}
+    abouts: dict[str, fields.Record] = {}
     if "conversations" in source.tables:
-        names = {row[0]: row[1:] for row in source.rows("SELECT id, name, model FROM conversations")}
+        rows = source.rows("SELECT id, name, model FROM conversations")
+        abouts = {id: {"name": name, "model": model} for id, name, model in rows}
     query = "SELECT DISTINCT coalesce(conversation_id, id) FROM responses ORDER BY 1"
-    for (conversation,) in [*source.rows(query)]:
-        if conversation in known:
-            continue
-        position = f"conversation {conversation!r}"
-        title, model = names.get(conversation, (None, None))
-        try:
-            said = [*_older_messages(source, str(conversation), position)]
-            metadata = fields.kept(model=fields.text_or_none(model))
-            yield chat_of(
-                position,
-                str(conversation),
-                said,
-                title=fields.text_or_none(title),
-                metadata=metadata,
-            )
-        except FAULTS as error:
-            yield Bad(problem_of(error, position))
+    for (name,) in [*source.rows(query)]:
+        if name not in known:
+            yield from checked(f"conversation {name!r}", _older_chat, source, str(name), abouts.get(name))
+
+
+def _older_chat(source: Source, name: str, about: fields.Record | None) -> Chat:
+    position = f"conversation {name!r}"
+    return chat_of(position, name, _older_messages(source, name, position), about)
 
 
 def _older_messages(source: Source, conversation: str, position: str) -> Iterator[Said]:
@@ -268,29 +256,18 @@ def _older_messages(source: Source, conversation: str, position: str) -> Iterato
         written = fields.seconds(time, position)
         if system:
             yield Said(f"{id}-system", previous, SYSTEM, [system], written)
-        results = [
-            ToolResult(output, fields.text_or_none(call), fields.text_or_none(name))
-            for name, output, call in _rows_of(source, "tool_results", ("name", "output", "tool_call_id"), id)
-        ]
-        files = [
-            _attachment(source, one)
-            for (one,) in _rows_of(source, "prompt_attachments", ("attachment_id",), id)
-        ]
-        question = [*results, *_fragments_of(source, id), *([prompt] if prompt else []), *files]
+        results = _rows_of(source, "tool_results", ("output", "tool_call_id", "name"), id)
+        question: list[Part] = [ToolResult(*one) for one in results]
+        question += [*_fragments_of(source, id), *([prompt] if prompt else [])]
+        files = _rows_of(source, "prompt_attachments", ("attachment_id",), id)
+        question += [_attachment(source, one) for (one,) in files]
         if question:
             yield Said(f"{id}-prompt", previous, USER, question, written)
             previous = f"{id}-prompt"
-        calls = [
-            ToolUse(str(name), arguments, fields.text_or_none(call))
-            for name, arguments, call in _rows_of(
-                source, "tool_calls", ("name", "arguments", "tool_call_id"), id
-            )
-        ]
-        answer: list[Part] = [
-            *([Reasoning(reasoning)] if reasoning else []),
-            *([response] if response else []),
-            *calls,
-        ]
+        answer: list[Part] = [Reasoning(reasoning)] if reasoning else []
+        answer += [response] if response else []
+        calls = _rows_of(source, "tool_calls", ("name", "arguments", "tool_call_id"), id)
+        answer += [ToolUse(str(name), arguments, call) for name, arguments, call in calls]
         yield Said(str(id), previous, ASSISTANT, answer, written, fields.text_or_none(model))
         previous = str(id)
 

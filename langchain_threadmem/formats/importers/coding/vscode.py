@@ -110,46 +110,27 @@ def _change(state: fields.Record, change: fields.Record, position: str) -> None:
 
 def _chat(record: fields.Record, name: str, position: str) -> Chat:
     said: list[Said] = []
-    previous: str | None = None
-    for number, item in enumerate(as_list(record["requests"], f"'requests' of {position}"), 1):
-        where = f"{position}, request {number}"
-        request = as_object(item, where)
-        for one in _said(request, previous, where):
-            said.append(one)
-            previous = one.key
-    return chat_of(
-        position,
-        fields.text(record, "sessionId") or name,
-        said,
-        title=fields.text(record, "customTitle", "computedTitle"),
-        created=fields.seconds(record.get("creationDate"), position),
-        metadata=fields.kept(
-            model=next((one.model for one in reversed(said) if one.model), None),
-            pinned=bool(record.get("isPinned")),
-            agent=fields.text(record, "responderUsername"),
-        ),
-    )
+    for number, request in enumerate(fields.records(record, "requests", position), 1):
+        said += _said(request, said[-1].key if said else None, f"{position}, request {number}")
+    metadata = fields.kept(agent=fields.text(record, "responderUsername"))
+    return chat_of(position, fields.text(record, "sessionId") or name, said, record, metadata=metadata)
 
 
 def _said(request: fields.Record, previous: str | None, position: str) -> Iterator[Said]:
-    key = fields.text(request, "requestId") or chained_id("import-", previous, request.get("message"))
     message = request.get("message")
+    key = fields.text(request, "requestId") or chained_id("import-", previous, message)
     text = message.get("text") if isinstance(message, dict) else message
     if text is not None and not isinstance(text, str):
         raise InputError(f"{position} has the text {text!r:.80}")
-    time, is_hidden = fields.seconds(request.get("timestamp"), position), bool(request.get("isHidden"))
-    variables = request.get("variableData")
-    listed = variables.get("variables") if isinstance(variables, dict) else None
-    files = [file_of(_file(one), is_beside=True) for one in listed or () if isinstance(one, dict)]
+    time, is_hidden = fields.time(request, position, "timestamp"), bool(request.get("isHidden"))
+    listed = fields.values(request, "variableData", "variables")
+    files = [file_of(_file(one), is_beside=True) for one in listed if isinstance(one, dict)]
     yield Said(key, previous, USER, [text or "", *files], time, is_aside=is_hidden)
-    response = request.get("response")
+    response, error = request.get("response"), fields.at(request, "result", "errorDetails")
     parts = [*_parts(response if isinstance(response, list) else [response] if response else [])]
-    result = request.get("result")
-    error = result.get("errorDetails") if isinstance(result, dict) else None
     if parts or error:
-        answer = fields.text(request, "responseId") or f"{key}-response"
         yield Said(
-            answer,
+            fields.text(request, "responseId") or f"{key}-response",
             key,
             ASSISTANT,
             parts,
@@ -161,8 +142,7 @@ def _said(request: fields.Record, previous: str | None, position: str) -> Iterat
 
 
 def _file(variable: fields.Record) -> fields.Record:
-    value = variable.get("value")
-    path = value.get("path") if isinstance(value, dict) else None
+    path = fields.at(variable, "value", "path")
     return {"name": variable.get("name"), "path": path, "kind": variable.get("kind")}
 
 
@@ -197,35 +177,28 @@ def _parts(response: list[Any]) -> Iterator[Part]:
 
 def _written(value: Any) -> str:
     """A piece of a text, which may be a space; the text of a Markdown string is its `value`."""
-    value = value.get("value") if isinstance(value, dict) else value
+    value = fields.at(value, "value") if isinstance(value, dict) else value
     return value if isinstance(value, str) else ""
 
 
 def _name(part: fields.Record) -> str:
-    name = fields.text(part, "name")
     reference = part.get("inlineReference")
-    if name is None and isinstance(reference, dict):
-        location = reference.get("location", reference)
-        uri = location.get("uri", location) if isinstance(location, dict) else {}
-        path = fields.text(uri, "path")
-        name = fields.text(reference, "name") or (path.rpartition("/")[2] if path else None)
+    location = fields.record(reference, "location") or reference
+    path = fields.text(fields.record(location, "uri") or location, "path")
+    name = fields.text(part, "name") or fields.text(reference, "name") or (path and path.rpartition("/")[2])
     return f"`{name}`" if name else ""
 
 
 def _tool(part: fields.Record) -> Iterator[Part]:
     """A call with its result, if the session has the result; most sessions have a message for people only."""
-    details = part.get("resultDetails")
-    output = details.get("output") if isinstance(details, dict) else None
-    if not isinstance(details, dict) or output is None:
+    details = fields.record(part, "resultDetails")
+    output = details.get("output")
+    if output is None:
         yield Other(part)
         return
     id, name = fields.text(part, "toolCallId"), fields.text(part, "toolId") or "tool"
     yield ToolUse(name, details.get("input"), id)
-    texts = (
-        [one.get("value") if isinstance(one, dict) else one for one in output]
-        if isinstance(output, list)
-        else output
-    )
+    texts = [_written(one) for one in output] if isinstance(output, list) else output
     yield ToolResult(texts, id, name, bool(details.get("isError")))
 
 

@@ -18,7 +18,7 @@ from langchain_threadmem.formats.importers.blocks import parts_of
 from langchain_threadmem.formats.importers.chats import Bad, Chat, Chats
 from langchain_threadmem.formats.importers.said import (
     ASSISTANT,
-    SYSTEM,
+    ROLES,
     TOOL,
     USER,
     File,
@@ -33,11 +33,7 @@ from langchain_threadmem.formats.importers.source import FAULTS, Format, Source,
 from langchain_threadmem.messages.ids import chained_id
 
 _CALLS = (
-    "function_call",
-    "custom_tool_call",
-    "computer_call",
-    "local_shell_call",
-    "shell_call",
+    *("function_call", "custom_tool_call", "computer_call", "local_shell_call", "shell_call"),
     "apply_patch_call",
 )
 _OUTPUTS = tuple(f"{name}_output" for name in _CALLS)
@@ -45,10 +41,11 @@ _HOSTED = (
     *("mcp_call", "code_interpreter_call", "web_search_call", "file_search_call", "image_generation_call"),
     *("mcp_list_tools", "mcp_approval_request", "mcp_approval_response", "compaction", "tool_search_call"),
 )
+_CHANGING = ("status", "internal_chat_message_metadata")
+"""The fields of an item that may change."""
 TYPES = frozenset({"reasoning", *_CALLS, *_OUTPUTS, *_HOSTED})
 """The types of items that only these lists have."""
-_ROLES = {"user": USER, "assistant": ASSISTANT, "system": SYSTEM, "developer": SYSTEM}
-_BLOCKS = ("input_text", "output_text", "input_image", "input_file", "refusal", "summary_text")
+_BLOCKS = ("input_text", "output_text", "input_image", "input_file")
 
 
 def is_log(values: Sequence[Any]) -> bool:
@@ -63,22 +60,16 @@ def _are_items(items: Sequence[Any]) -> bool:
     return all(map(is_possible, items)) and any(map(is_certain, items))
 
 
-def is_possible(item: object) -> bool:
+def is_possible(item: Any) -> bool:
     """Whether a value may be an item."""
-    if not isinstance(item, dict):
-        return False
-    kind = item.get("type")
-    return kind in TYPES or (kind in (None, "message") and isinstance(item.get("role"), str))
+    kind = fields.at(item, "type")
+    return kind in TYPES or (kind in (None, "message") and isinstance(fields.at(item, "role"), str))
 
 
-def is_certain(item: object) -> bool:
+def is_certain(item: Any) -> bool:
     """Whether a value is an item, and no message of another format."""
-    if not isinstance(item, dict):
-        return False
-    if item.get("type") in TYPES:
-        return True
     blocks = fields.values(item, "content")
-    return any(isinstance(block, dict) and block.get("type") in _BLOCKS[:-2] for block in blocks)
+    return fields.at(item, "type") in TYPES or any(fields.at(block, "type") in _BLOCKS for block in blocks)
 
 
 def _list_in(value: object) -> list[Any] | None:
@@ -150,15 +141,7 @@ def chats(source: Source) -> Chats:
 
 
 def _chat(items: Sequence[Any], name: str, position: str, record: dict[str, Any]) -> Chat:
-    metadata = record.get("metadata")
-    return chat_of(
-        position,
-        name,
-        said_of(items),
-        title=fields.text(metadata, "title"),
-        created=fields.seconds(record.get("created_at"), position),
-        metadata=fields.kept(model=fields.text(record, "model")),
-    )
+    return chat_of(position, name, said_of(items), record, title=fields.text(record.get("metadata"), "title"))
 
 
 def said_of(
@@ -183,10 +166,8 @@ def said_of(
             return
         before = said[-1].key if said else parent
         last, records = group[-1][0], [record for _, record in group]
-        key = fields.text_or_none(records[-1].get("id")) or chained_id(
-            "import-", before, [_content(one) for one in records]
-        )
-        if any(one.key == key for one in said):
+        key = fields.text(records[-1], "id")
+        if key is None or any(one.key == key for one in said):
             key = chained_id("import-", before, [_content(one) for one in records])
         parts = [part for record in records for part in parts_of_item(record)]
         said.append(Said(key, before, role, parts, times(last), models(last) if role == ASSISTANT else None))
@@ -210,11 +191,7 @@ def said_of(
 
 def _content(item: dict[str, Any]) -> Any:
     """What identifies an item without an id."""
-    return {
-        name: value
-        for name, value in item.items()
-        if name not in ("status", "internal_chat_message_metadata")
-    }
+    return {name: value for name, value in item.items() if name not in _CHANGING}
 
 
 def _is_message(item: dict[str, Any]) -> bool:
@@ -232,12 +209,12 @@ def role_of_item(item: dict[str, Any]) -> str:
         return TOOL
     if kind in TYPES:
         return ASSISTANT
-    role = _ROLES.get(str(item.get("role")))
-    if role is None:
-        if kind not in (None, "message"):
-            return ASSISTANT  # A new type of item.
-        raise InputError(f"an item has the role {item.get('role')!r}; use one of {', '.join(_ROLES)}")
-    return role
+    role = ROLES.get(str(item.get("role")))
+    if role is None and kind in (None, "message"):
+        raise InputError(
+            f"an item has the role {item.get('role')!r}; use user, assistant, system or developer"
+        )
+    return role or ASSISTANT  # A new type of item.
 
 
 def parts_of_items(items: Iterable[Any]) -> list[Part]:
@@ -256,10 +233,7 @@ def _parts(item: dict[str, Any]) -> Iterator[Part]:
     if kind in (None, "message"):
         yield from parts_of(item.get("content"))
         blocks = fields.values(item, "content")
-        notes = [
-            note for block in blocks if isinstance(block, dict) for note in block.get("annotations") or ()
-        ]
-        if notes:
+        if notes := [note for block in blocks for note in fields.values(block, "annotations")]:
             yield Other({"type": "annotations", "annotations": notes})
     elif kind in _CALLS:
         names = ("arguments", "input", "action", "operation")
@@ -276,7 +250,7 @@ def _parts(item: dict[str, Any]) -> Iterator[Part]:
             yield ToolResult(item.get("output") or item.get("error"), id, None, item.get("error") is not None)
     elif kind in ("code_interpreter_call", "open_webui:code_interpreter"):
         yield ToolUse("code_interpreter", {"code": item.get("code")}, id)
-        outputs = [one.get("logs") or one for one in item.get("outputs") or () if isinstance(one, dict)]
+        outputs = [fields.at(one, "logs") or one for one in fields.values(item, "outputs")]
         if outputs or item.get("output"):  # The items of Open WebUI have one output.
             yield ToolResult(outputs or item["output"], id, "code_interpreter")
     elif kind == "image_generation_call":
