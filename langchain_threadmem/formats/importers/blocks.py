@@ -81,16 +81,10 @@ def file_of(block: Block, *, is_beside: bool = False) -> File:
         >>> str(file_of({"type": "input_image", "file_id": "file-1"}))
         '[image: file-1]'
     """
-    inner = next(
-        (block[name] for name in ("file", "source", "image_url", "inlineData") if name in block), None
-    )
-    inner = inner if isinstance(inner, dict) else {}
-    both = {**inner, **block}
-    names = (
-        *("filename", "fileName", "file_name", "name", "displayName", "title", "path", "storageKey"),
-        *("file_id", "file_uuid", "fileId", "id"),
-    )
-    name = next((text for field in names if (text := fields.text_or_none(both.get(field)))), None)
+    inner = next((name for name in ("file", "source", "image_url", "inlineData") if name in block), "")
+    both = {**fields.record(block, inner), **block}
+    names = ("filename", "fileName", "file_name", "name", "displayName", "title", "path", "storageKey")
+    name = fields.text(both, *names, "file_id", "file_uuid", "fileId", "id")
     if name is None:
         urls = (
             both.get(field) for field in ("url", "image_url", "fileUri", "file_url", "filepath", "imageUrl")
@@ -146,15 +140,13 @@ def _summary(one: Any) -> str:
 
 
 def _call(block: Block) -> Iterator[Part]:
-    inner = next((block[name] for name in ("tool_call", "toolCall", "function") if name in block), None)
-    both = {**block, **(inner if isinstance(inner, dict) else {})}
-    function = both.get("function")
-    if isinstance(function, dict):
-        both |= function
-    id = _first(both, "call_id", "toolCallId", "tool_call_id", "id")
+    inner = next((name for name in ("tool_call", "toolCall", "function") if name in block), "")
+    both = {**block, **fields.record(block, inner)}
+    both |= fields.record(both, "function")
+    id = fields.text(both, "call_id", "toolCallId", "tool_call_id", "id")
     names = ("input", "arguments", "args", "parameters", "action")
     arguments = next((both[name] for name in names if both.get(name) is not None), None)
-    name = _first(both, "name", "toolName", "tool_name") or str(block.get("type"))
+    name = fields.text(both, "name", "toolName", "tool_name") or str(block.get("type"))
     yield ToolUse(name, arguments, id)
     for field in ("output", "result", "error"):
         if both.get(field) is not None:
@@ -163,11 +155,11 @@ def _call(block: Block) -> Iterator[Part]:
 
 
 def _result(block: Block) -> Iterator[Part]:
-    id = _first(block, "tool_use_id", "call_id", "toolCallId", "tool_call_id", "callId", "id")
-    fields = ("content", "output", "result", "text", "tool_result")
-    output = next((block[name] for name in fields if block.get(name) is not None), "")
+    id = fields.text(block, "tool_use_id", "call_id", "toolCallId", "tool_call_id", "callId", "id")
+    names = ("content", "output", "result", "text", "tool_result")
+    output = next((block[name] for name in names if block.get(name) is not None), "")
     is_error = bool(block.get("is_error") or block.get("isError") or block.get("status") == "error")
-    yield ToolResult(output, id, _first(block, "name", "toolName", "tool_name"), is_error)
+    yield ToolResult(output, id, fields.text(block, "name", "toolName", "tool_name"), is_error)
 
 
 def _refusal(block: Block) -> Iterator[Part]:
@@ -207,10 +199,6 @@ def _code_result(block: Block) -> Iterator[Part]:
     output = result.get("output") if isinstance(result, dict) else result
     if text := text_in(output):
         yield f"```\n{text}\n```"
-
-
-def _first(block: Block, *names: str) -> str | None:
-    return next((text for name in names if (text := fields.text_or_none(block.get(name)))), None)
 
 
 _MEDIA = ("image", "audio", "video", "file", "document", "media")

@@ -19,6 +19,7 @@ from typing import Any
 
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.formats.importers import fields
+from langchain_threadmem.formats.importers.blocks import parts_of
 from langchain_threadmem.formats.importers.chats import Chat, Chats
 from langchain_threadmem.formats.importers.said import (
     ASSISTANT,
@@ -48,15 +49,8 @@ _TEXTS = (
 _SILENT = ("content_type", "language", "response_format_name", "assets", "tether_id", "domain", "url", "name")
 """Fields of contents that say nothing beside a text."""
 _KEPT = (
-    *(
-        "gizmo_id",
-        "gizmo_type",
-        "conversation_template_id",
-        "is_starred",
-        "pinned_time",
-        "is_do_not_remember",
-    ),
-    *("voice", "conversation_origin", "memory_scope", "is_study_mode", "async_status"),
+    *("gizmo_id", "gizmo_type", "conversation_template_id", "is_starred", "pinned_time", "voice"),
+    *("is_do_not_remember", "conversation_origin", "memory_scope", "is_study_mode", "async_status"),
 )
 """The fields of a conversation that are kept in its metadata."""
 _KEPT_OF_MESSAGES = (
@@ -71,6 +65,8 @@ _MARK = re.compile("( ?)\ue200([^\ue201]*)\ue201")
 _PRIVATE = re.compile("[\ue200-\ue20f]")
 """The characters of marks; other characters of private use, such as icons, stay."""
 _FOOTNOTE = "sources_footnote"
+_LISTS = ("items", "sources")
+"""The fields of a reference with its sources."""
 _QUOTED = re.compile(r"【[^】]*】")
 """An older mark of a citation."""
 _ID_IN_POINTER = re.compile(r"file[-_][A-Za-z0-9]+")
@@ -78,25 +74,17 @@ _ID_IN_POINTER = re.compile(r"file[-_][A-Za-z0-9]+")
 NodesByKey = Mapping[str, Mapping[str, Any]]
 
 
-def is_item(value: object) -> bool:
+def is_item(value: Any) -> bool:
     """Whether an item of a JSON file is a conversation of ChatGPT."""
-    return (
-        isinstance(value, dict)
-        and isinstance(value.get("mapping"), dict)
-        and "inserted_at" not in value
-        and not _is_root_of_deepseek(value["mapping"])
-    )
-
-
-def _is_root_of_deepseek(mapping: Mapping[str, Any]) -> bool:
-    root = mapping.get("root")
-    return isinstance(root, dict) and root.get("message") is None and root.get("id") == "root"
+    root = fields.record(value, "mapping", "root")
+    is_of_deepseek = root.get("id") == "root" and root.get("message") is None
+    return isinstance(fields.at(value, "mapping"), dict) and "inserted_at" not in value and not is_of_deepseek
 
 
 def chats(source: Source) -> Chats:
     """The conversations of an export."""
-    names = source.beside(_NAMES_OF_FILES)
-    return source.each(partial(_chat, names if isinstance(names, dict) else {}))
+    names = fields.record({"names": source.beside(_NAMES_OF_FILES)}, "names")
+    return source.each(partial(_chat, names))
 
 
 def _chat(names: Mapping[str, Any], record: dict[str, Any], position: str) -> Chat:
@@ -212,7 +200,7 @@ class _NodesReader:
         thoughts: dict[str, list[Part]] = {}
         for key, message in self._messages.items():
             content = message.get("content")
-            kind = content.get("content_type") if isinstance(content, dict) else None
+            kind = fields.at(content, "content_type")
             if kind == "reasoning_recap":
                 thoughts[key] = []
             elif kind == "thoughts" or (
@@ -240,8 +228,8 @@ class _NodesReader:
 
     def _one(self, key: str, message: fields.Record, call: str | None) -> Said:
         role, content, metadata = _role(message), message.get("content"), _metadata_of(message)
-        kind = content.get("content_type") if isinstance(content, dict) else None
-        extra = {name: metadata[name] for name in _KEPT_OF_MESSAGES if metadata.get(name)}
+        kind = fields.at(content, "content_type")
+        extra = fields.filled(metadata, _KEPT_OF_MESSAGES) | fields.kept(sources=_found(metadata))
         if kind not in (None, "text", "multimodal_text"):
             extra["content_type"] = kind
         is_hidden = any(metadata.get(name) for name in _HIDDEN) or message.get("weight") == 0
@@ -258,8 +246,6 @@ class _NodesReader:
             parts = [*others, *_canvas(arguments), ToolUse(str(message.get("recipient")), arguments, call)]
         elif not parts:
             parts = _instructions(metadata)
-        if sources := _found(metadata):
-            extra["sources"] = sources
         return Said(
             key,
             self._parents[key],
@@ -295,30 +281,21 @@ class _NodesReader:
         return [*parts, Other(content)] if unknown else parts
 
     def _of_part(self, item: Any, metadata: fields.Record) -> Iterator[Part]:
-        if isinstance(item, str):
-            if item.strip():
-                yield item
-            return
-        if not isinstance(item, dict):
-            if item is not None:
-                yield Other(item)
-            return
-        kind = str(item.get("content_type") or "")
+        text = item if isinstance(item, str) or item is None else fields.at(item, "text")
+        kind = str(fields.at(item, "content_type") or "")
         medium = next(
             (name for name in ("image", "audio", "video") if kind.startswith(f"{name}_asset")), None
         )
-        if isinstance(item.get("text"), str):
-            if item["text"].strip():
-                yield item["text"]
+        if item is None or isinstance(text, str):
+            yield from parts_of(text)
         elif medium is not None:
             yield self._file(medium, item, metadata)
         elif kind.startswith("real_time_user_audio_video"):
-            if isinstance(voice := item.get("audio_asset_pointer"), dict):
+            if voice := fields.record(item, "audio_asset_pointer"):
                 yield self._file("audio", voice, metadata)
             for frame in fields.values(item, "frames_asset_pointers"):
-                yield self._file(
-                    "image", frame if isinstance(frame, dict) else {"asset_pointer": frame}, metadata
-                )
+                frame = frame if isinstance(frame, dict) else {"asset_pointer": frame}
+                yield self._file("image", frame, metadata)
         else:
             yield Other(item)
 
@@ -327,7 +304,7 @@ class _NodesReader:
         found = _ID_IN_POINTER.search(pointer.rpartition("://")[2])
         id = found[0] if found else pointer.rpartition("/")[2]
         attached = next((one for one in _attached(metadata) if one.get("id") == id), {})
-        name = fields.text(attached, "name") or fields.text_or_none(self._names.get(f"{id}.dat"))
+        name = fields.text(attached, "name") or fields.text(self._names, f"{id}.dat")
         value = {"file_id": pointer, **{key: one for key, one in item.items() if key != "asset_pointer"}}
         return File(medium, name or id or None, value)
 
@@ -337,21 +314,17 @@ class _NodesReader:
         for one in _attached(metadata):
             id = str(one.get("id") or "")
             if not id or id not in pointers:
-                name = fields.text(one, "name") or fields.text_or_none(self._names.get(f"{id}.dat"))
+                name = fields.text(one, "name") or fields.text(self._names, f"{id}.dat")
                 yield File("file", name or id or None, {**one, "file_id": id}, is_beside=True)
 
 
 def _attached(metadata: fields.Record) -> list[fields.Record]:
-    attached = metadata.get("attachments")
-    return [one for one in attached if isinstance(one, dict)] if isinstance(attached, list) else []
+    return [one for one in fields.values(metadata, "attachments") if isinstance(one, dict)]
 
 
 def _thought(thought: fields.Record) -> Reasoning:
-    content, summary = (fields.text_or_none(thought.get(name)) or "" for name in ("content", "summary"))
-    chunks = thought.get("chunks")
-    if not content and isinstance(chunks, list):
-        content = "".join(chunk for chunk in chunks if isinstance(chunk, str))
-    return Reasoning(content, summary)
+    chunks = "".join(chunk for chunk in fields.values(thought, "chunks") if isinstance(chunk, str))
+    return Reasoning(fields.text(thought, "content") or chunks, fields.text(thought, "summary") or "")
 
 
 def _metadata_of(message: fields.Record) -> fields.Record:
@@ -375,11 +348,8 @@ def _role(message: fields.Record) -> str:
 def _speaker(message: fields.Record) -> str | None:
     """The name of a person in a group chat."""
     author = _author(message)
-    metadata = author.get("metadata")
-    real = metadata.get("real_author") if isinstance(metadata, dict) else None
-    if isinstance(real, dict):
-        real = real.get("name")
-    return fields.text(author, "name") or fields.text_or_none(real)
+    real = fields.at(author, "metadata", "real_author")
+    return fields.text(author, "name") or fields.text(real, "name") or fields.text_or_none(real)
 
 
 def _is_call(message: fields.Record) -> bool:
@@ -388,10 +358,8 @@ def _is_call(message: fields.Record) -> bool:
 
 def _instructions(metadata: fields.Record) -> list[Part]:
     """Custom instructions whose text is in the metadata only."""
-    data = metadata.get("user_context_message_data")
-    return (
-        [text for text in data.values() if isinstance(text, str) and text] if isinstance(data, dict) else []
-    )
+    data = fields.record(metadata, "user_context_message_data")
+    return [text for text in data.values() if isinstance(text, str) and text]
 
 
 def _canvas(arguments: str) -> list[Part]:
@@ -406,24 +374,13 @@ def _canvas(arguments: str) -> list[Part]:
 
 def _found(metadata: fields.Record) -> list[dict[str, Any]]:
     """The titles and addresses of the sources of an answer."""
-    references = metadata.get("content_references")
-    items = [
-        item
-        for one in (references if isinstance(references, list) else ())
-        if isinstance(one, dict)
-        for name in ("items", "sources")
-        for item in one.get(name) or ()
-    ]
-    citations = metadata.get("citations")
-    items += [
-        one.get("metadata")
-        for one in (citations if isinstance(citations, list) else ())
-        if isinstance(one, dict)
-    ]
+    references = fields.values(metadata, "content_references")
+    items = [item for one in references for name in _LISTS for item in fields.values(one, name)]
+    items += [fields.at(one, "metadata") for one in fields.values(metadata, "citations")]
     found = {
         item["url"]: {"title": fields.text(item, "title"), "url": item["url"]}
         for item in items
-        if isinstance(item, dict) and isinstance(item.get("url"), str)
+        if isinstance(fields.at(item, "url"), str)
     }
     return [*found.values()]
 
@@ -461,19 +418,20 @@ def _of_references(metadata: fields.Record) -> Iterator[tuple[int, int, str, str
         old = one.get("matched_text") if isinstance(one, dict) else None
         if not isinstance(old, str) or not old.strip() or one.get("type") == _FOOTNOTE:
             continue
-        start, end = (
-            one[name] if isinstance(one.get(name), int) else -1 for name in ("start_idx", "end_idx")
-        )
+        start, end = _range(one, "start_idx", "end_idx")
         new = fields.text(one, "alt") or _links(one) or fields.text(one, "name") or ""
         if new or _PRIVATE.search(old):
             yield start, end, old, new
 
 
+def _range(value: fields.Record, *names: str) -> Iterator[int]:
+    """The indexes in fields; -1 without them."""
+    return (value[name] if isinstance(value.get(name), int) else -1 for name in names)
+
+
 def _links(reference: fields.Record) -> str:
-    items = [
-        item for name in ("items", "sources") for item in reference.get(name) or () if isinstance(item, dict)
-    ]
-    links = [_link(item) for item in items if isinstance(item.get("url"), str)]
+    items = [item for name in _LISTS for item in fields.values(reference, name)]
+    links = [_link(item) for item in items if isinstance(fields.at(item, "url"), str)]
     urls = [url for url in reference.get("safe_urls") or () if isinstance(url, str)]
     return ", ".join(dict.fromkeys(links or urls))
 
@@ -487,7 +445,7 @@ def _of_citations(metadata: fields.Record) -> Iterator[tuple[int, int, str, str]
     for one in fields.values(metadata, "citations"):
         if not isinstance(one, dict) or not isinstance(cited := one.get("metadata"), dict):
             continue
-        start, end = (one[name] if isinstance(one.get(name), int) else -1 for name in ("start_ix", "end_ix"))
+        start, end = _range(one, "start_ix", "end_ix")
         url = cited.get("url")
         new = _link(cited) if isinstance(url, str) else fields.text(cited, "title") or ""
         yield start, end, "", new

@@ -116,17 +116,12 @@ def _is_jan(value: Any) -> bool:
 def _has_values(content: Any) -> bool:
     """Whether the text of a block is the value of an object."""
     blocks = content if isinstance(content, list) else []
-    return any(
-        isinstance(block, dict) and isinstance(block.get("text"), dict) and "value" in block["text"]
-        for block in blocks
-    )
+    return any("value" in fields.record(block, "text") for block in blocks)
 
 
 def _parts_of_jan(message: fields.Record) -> Iterator[Part]:
     yield from parts_of(message.get("content"))
-    metadata = message.get("metadata")
-    calls = metadata.get("tool_calls") if isinstance(metadata, dict) else None
-    for call in calls if isinstance(calls, list) else ():
+    for call in fields.values(message, "metadata", "tool_calls"):
         inner = call.get("tool") if isinstance(call.get("tool"), dict) else call
         yield from parts_of({**inner, "type": "tool_call"})
         if isinstance(call.get("response"), dict):
@@ -137,15 +132,11 @@ JAN = Program("jan", "messages.jsonl of a thread of Jan", _is_jan, _parts_of_jan
 
 
 def _is_typingmind(value: Any) -> bool:
-    return _is_chat_of_typingmind(value) or (
-        isinstance(value, dict)
-        and isinstance(value.get("data"), dict)
-        and isinstance(value["data"].get("chats"), list)
-    )
+    return _is_chat_of_typingmind(value) or isinstance(fields.at(value, "data", "chats"), list)
 
 
 def _is_chat_of_typingmind(value: Any) -> bool:
-    return isinstance(value, dict) and "chatID" in value and isinstance(value.get("messages"), list)
+    return isinstance(fields.at(value, "messages"), list) and "chatID" in value
 
 
 def _of_typingmind(value: fields.Record) -> Iterator[ChatRecord]:
@@ -157,8 +148,7 @@ TYPINGMIND = Program("typingmind", "TypingMind's export", _is_typingmind, standa
 
 
 def _is_cherry(value: Any) -> bool:
-    database = value.get("indexedDB") if isinstance(value, dict) else None
-    return isinstance(database, dict) and isinstance(database.get("topics"), list)
+    return isinstance(fields.at(value, "indexedDB", "topics"), list)
 
 
 def _of_cherry(value: fields.Record) -> Iterator[ChatRecord]:
@@ -186,10 +176,8 @@ def _ids(message: fields.Record, of_message: Mapping[Any, Sequence[Any]]) -> Seq
 
 def _topics_of_cherry(value: fields.Record) -> dict[Any, fields.Record]:
     """The titles of topics, which are in the state of the assistants."""
-    state = value.get("localStorage")
-    text = state.get("persist:cherry-studio") if isinstance(state, dict) else None
     try:
-        outer = _json(text)
+        outer = _json(fields.at(value, "localStorage", "persist:cherry-studio"))
         assistants = _json(outer.get("assistants")).get("assistants") or ()
         topics = [topic for one in assistants for topic in one.get("topics") or ()]
     except (AttributeError, TypeError):
@@ -261,17 +249,12 @@ CHERRY = Program(
 
 def _is_mistral(value: Any) -> bool:
     return _is_mistral_message(value) or (
-        isinstance(value, list) and bool(value) and all(map(_is_mistral_message, value))
+        isinstance(value, list) and all(map(_is_mistral_message, value or [0]))
     )
 
 
 def _is_mistral_message(value: Any) -> bool:
-    return (
-        isinstance(value, dict)
-        and isinstance(value.get("role"), str)
-        and "parentId" in value
-        and "version" in value
-    )
+    return isinstance(fields.at(value, "role"), str) and "parentId" in value and "version" in value
 
 
 def _parts_of_mistral(message: fields.Record) -> Iterator[Part]:

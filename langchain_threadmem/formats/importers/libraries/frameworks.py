@@ -7,7 +7,7 @@ semantic-kernel 1.45, autogen-agentchat 0.7, haystack-ai 3.4 and older versions,
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from typing import Any
 
@@ -52,12 +52,7 @@ def _loaded(message: fields.Record) -> fields.Record:
 def _parts_of_llamaindex(message: fields.Record) -> Iterator[Part]:
     extra = fields.record(message, "additional_kwargs")
     if id := fields.text(extra, "tool_call_id"):
-        blocks = message.get("blocks")
-        texts = (
-            [block.get("text") for block in blocks if isinstance(block, dict)]
-            if isinstance(blocks, list)
-            else []
-        )
+        texts = (fields.at(block, "text") for block in fields.values(message, "blocks"))
         output = "\n\n".join(text for text in texts if isinstance(text, str)) or message.get("content")
         yield ToolResult(output, id, fields.text(extra, "name"))
         return
@@ -98,13 +93,12 @@ LLAMAINDEX = Program(
 )
 
 
-def _is_semantic_kernel(value: Any) -> bool:
-    messages = (
-        value.get("messages") if isinstance(value, dict) else value if isinstance(value, list) else None
-    )
-    return _is_kernel_message(value) or (
-        isinstance(messages, list) and bool(messages) and all(map(_is_kernel_message, messages))
-    )
+def _all_are(value: Any, is_message: Callable[[Any], bool]) -> bool:
+    """Whether a value is a message, a list of messages, or an object with such a list."""
+    messages = fields.at(value, "messages") if isinstance(value, dict) else value
+    if isinstance(messages, list):
+        return bool(messages) and all(map(is_message, messages))
+    return is_message(value)
 
 
 def _is_kernel_message(value: Any) -> bool:
@@ -141,7 +135,7 @@ def _parts_of_kernel(message: fields.Record) -> Iterator[Part]:
 SEMANTIC_KERNEL = Program(
     "semantic_kernel",
     "Semantic Kernel's chat history",
-    _is_semantic_kernel,
+    lambda value: _all_are(value, _is_kernel_message),
     _parts_of_kernel,
     is_message=_is_kernel_message,
 )
@@ -243,15 +237,6 @@ AUTOGEN = Program(
 )
 
 
-def _is_haystack(value: Any) -> bool:
-    messages = (
-        value.get("messages") if isinstance(value, dict) else value if isinstance(value, list) else None
-    )
-    if isinstance(messages, list):
-        return bool(messages) and all(map(_is_haystack_message, messages))
-    return _is_haystack_message(value)
-
-
 def _is_haystack_message(value: Any) -> bool:
     if not isinstance(value, dict):
         return False
@@ -286,7 +271,11 @@ def _parts_of_haystack(message: fields.Record) -> Iterator[Part]:
 
 
 HAYSTACK = Program(
-    "haystack", "Haystack's messages", _is_haystack, _parts_of_haystack, is_message=_is_haystack_message
+    "haystack",
+    "Haystack's messages",
+    lambda value: _all_are(value, _is_haystack_message),
+    _parts_of_haystack,
+    is_message=_is_haystack_message,
 )
 
 
@@ -298,15 +287,6 @@ def _is_ai_message(value: Any) -> bool:
         and all(isinstance(part, dict) and isinstance(part.get("type"), str) for part in value["parts"])
         and "content_type" not in value
     )
-
-
-def _is_ai_sdk(value: Any) -> bool:
-    messages = (
-        value.get("messages") if isinstance(value, dict) else value if isinstance(value, list) else None
-    )
-    if isinstance(messages, list):
-        return bool(messages) and all(map(_is_ai_message, messages))
-    return _is_ai_message(value)
 
 
 def _parts_of_ai(message: fields.Record) -> Iterator[Part]:
@@ -346,7 +326,13 @@ def _parts_of_part(part: fields.Record) -> Iterator[Part]:
         yield from parts_of(part)
 
 
-AI_SDK = Program("ai_sdk", "messages of Vercel's AI SDK", _is_ai_sdk, _parts_of_ai, is_message=_is_ai_message)
+AI_SDK = Program(
+    "ai_sdk",
+    "messages of Vercel's AI SDK",
+    lambda value: _all_are(value, _is_ai_message),
+    _parts_of_ai,
+    is_message=_is_ai_message,
+)
 
 
 PROGRAMS = (LLAMAINDEX, SEMANTIC_KERNEL, AUTOGEN, HAYSTACK, AI_SDK)

@@ -30,8 +30,7 @@ def chats(source: Source) -> Chats:
     threads: dict[str, list[tuple[str, fields.Record]]] = {}
 
     def read(state: fields.Record, position: str) -> None:
-        checkpoint = state.get("checkpoint")
-        about = checkpoint if isinstance(checkpoint, dict) else {}
+        about = fields.record(state, "checkpoint")
         if not about.get("checkpoint_ns"):
             threads.setdefault(fields.text(about, "thread_id") or source.name, []).append((position, state))
 
@@ -48,8 +47,7 @@ def _time(state: fields.Record) -> str:
 
 
 def _step(state: fields.Record) -> int:
-    metadata = state.get("metadata")
-    step = metadata.get("step") if isinstance(metadata, dict) else None
+    step = fields.at(state, "metadata", "step")
     return step if isinstance(step, int) else 0
 
 

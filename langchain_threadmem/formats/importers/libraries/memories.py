@@ -27,7 +27,7 @@ from langchain_threadmem.formats.importers.json_items import object_of
 from langchain_threadmem.formats.importers.libraries.message_lists import List
 from langchain_threadmem.formats.importers.libraries.openai_items import parts_of_item, role_of_item
 from langchain_threadmem.formats.importers.said import ASSISTANT, Said, chat_of
-from langchain_threadmem.formats.importers.source import FAULTS, Format, Source, problem_of
+from langchain_threadmem.formats.importers.source import FAULTS, Format, Source, checked, problem_of
 from langchain_threadmem.index.units.unit import message_from
 from langchain_threadmem.messages.records import as_object, loads
 from langchain_threadmem.tree.node import EPOCH, ConversationNode
@@ -103,22 +103,24 @@ def _chats_of_memforest(source: Source) -> Chats:
     """The conversations of a memory."""
     if source.is_database:
         for session, of_session in groupby(_rows(source), itemgetter("session")):
-            yield from _chat_of_memforest(session or source.name, of_session)
+            yield from checked(f"session {session!r}", _chat_of_memforest, session or source.name, of_session)
         return
-    for item in source.items():
-        try:
-            units = [as_object(unit, f"unit {key!r}") for key, unit in object_of(item).items()]
-        except InputError as error:
-            yield Bad(str(error))
-            continue
-        messages: dict[str, list[Unit]] = {}
-        for unit in units:
-            if not unit.get("rank"):
-                messages.setdefault(fields.text(unit, "group_id") or source.name, []).append(unit)
-        for name, units_of_session in messages.items():
-            yield from _chat_of_memforest(
-                name, sorted(units_of_session, key=lambda unit: str(unit.get("creation_time") or ""))
-            )
+
+    def read(document: fields.Record, position: str) -> Iterator[Chat]:
+        units = sorted(
+            _messages(document), key=lambda unit: (unit["session"], str(unit.get("creation_time") or ""))
+        )
+        for session, of_session in groupby(units, itemgetter("session")):
+            yield _chat_of_memforest(session or source.name, of_session)
+
+    yield from source.each(read)
+
+
+def _messages(document: fields.Record) -> Iterator[Unit]:
+    for key, value in document.items():
+        unit = as_object(value, f"unit {key!r}")
+        if not unit.get("rank"):
+            yield {**unit, "session": fields.text(unit, "group_id") or ""}
 
 
 def _rows(source: Source) -> Iterator[Unit]:
@@ -141,24 +143,21 @@ def _rows(source: Source) -> Iterator[Unit]:
         yield dict(zip(names, row, strict=True))
 
 
-def _chat_of_memforest(name: str, units: Iterable[Unit]) -> Chats:
+def _chat_of_memforest(name: str, units: Iterable[Unit]) -> Chat:
     """The conversation of a session; a message without a link continues the previous message in time."""
     position = f"session {name!r}"
     entries: list[Entry] = []
     ordered = list(units)
     ids = {unit.get("id") for unit in ordered}
-    try:
-        for unit in ordered:
-            key = fields.text(unit, "id")
-            if key is None:
-                raise InputError(f"{position} has a unit without an id")
-            link = unit.get("pre_id")
-            parent = link if link in ids else entries[-1].key if entries else None
-            time = fields.seconds(unit.get("creation_time"), f"unit {key!r}")
-            entries.append(Entry(key, parent, partial(_message, unit), time, source=unit))
-        yield Chat(position, name, entries)
-    except InputError as error:
-        yield Bad(str(error))
+    for unit in ordered:
+        key = fields.text(unit, "id")
+        if key is None:
+            raise InputError(f"{position} has a unit without an id")
+        link = unit.get("pre_id")
+        parent = link if link in ids else entries[-1].key if entries else None
+        time = fields.seconds(unit.get("creation_time"), f"unit {key!r}")
+        entries.append(Entry(key, parent, partial(_message, unit), time, source=unit))
+    return Chat(position, name, entries)
 
 
 def _message(unit: Unit) -> BaseMessage:
@@ -184,46 +183,49 @@ MEMFOREST = Format(
 _COLUMNS = {"id", "session_id", "message"}
 
 
-def _is_database_of_sql_history(source: Source) -> bool:
-    """Whether a database has a table of histories."""
-    return bool(_tables(source))
+def _tables(source: Source, columns: set[str]) -> list[str]:
+    """The tables with some columns, whose names can be chosen."""
+    return [name for name, found in sorted(source.tables.items()) if found >= columns]
 
 
-def _tables(source: Source) -> list[str]:
-    return [name for name, columns in sorted(source.tables.items()) if columns >= _COLUMNS]
+def _sessions(source: Source, table: str, columns: str) -> Iterator[tuple[str, Iterator[Any]] | Bad]:
+    """The rows of each session of a table, by id."""
+    rows = source.rows(f"SELECT session_id, id, {columns} FROM {_quoted(table)} ORDER BY session_id, id")
+    for session, of_session in groupby(rows, itemgetter(0)):
+        name = None if session is None else fields.text_or_none(str(session))
+        yield (
+            Bad(f"table {table!r} has messages without a session_id") if name is None else (name, of_session)
+        )
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _chats_of_sql_history(source: Source) -> Chats:
     """The conversations of all tables of histories."""
-    for table in _tables(source):
-        yield from _chats_of(source, table)
-
-
-def _chats_of(source: Source, table: str) -> Chats:
-    quoted = '"' + table.replace('"', '""') + '"'
-    rows = source.rows(f"SELECT session_id, id, message FROM {quoted} ORDER BY session_id, id")
-    for session, of_session in groupby(rows, itemgetter(0)):
-        name = None if session is None else fields.text_or_none(str(session))
-        if name is None:
-            yield Bad(f"table {table!r} has messages without a session_id")
-            continue
-        messages = List(name)
-        for _, number, text in of_session:
-            position = f"row {number} of table {table!r}"
-            try:
-                messages.add(loads(str(text), position), position)
-            except InputError as error:
-                yield Bad(str(error))
-            if len(messages.entries) >= PIECE_SIZE:
-                yield from messages.pieces()
-        yield from messages.pieces()
+    for table in _tables(source, _COLUMNS):
+        for session in _sessions(source, table, "message"):
+            if isinstance(session, Bad):
+                yield session
+                continue
+            messages = List(session[0])
+            for _, number, text in session[1]:
+                position = f"row {number} of table {table!r}"
+                try:
+                    messages.add(loads(str(text), position), position)
+                except InputError as error:
+                    yield Bad(str(error))
+                if len(messages.entries) >= PIECE_SIZE:
+                    yield from messages.pieces()
+            yield from messages.pieces()
 
 
 SQL_HISTORY = Format(
     "sql_history",
     "an SQLite database of SQLChatMessageHistory",
     _chats_of_sql_history,
-    is_database=_is_database_of_sql_history,
+    is_database=lambda source: bool(_tables(source, _COLUMNS)),
 )
 
 
@@ -236,43 +238,23 @@ _MAIN = "main"
 SessionRow = tuple[int, str, Any]
 
 
-def _is_database_of_agents_sdk(source: Source) -> bool:
-    """Whether a database has a table of items."""
-    return _table(source, _MESSAGES) is not None
-
-
-def _table(source: Source, columns: set[str]) -> str | None:
-    return next((name for name, found in sorted(source.tables.items()) if found >= columns), None)
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
 def _chats_of_agents_sdk(source: Source) -> Chats:
     """The sessions of a database."""
-    table = _table(source, _MESSAGES) or ""
+    [table, *_] = _tables(source, _MESSAGES)
     time = "created_at" if "created_at" in source.tables[table] else "NULL"
-    rows = source.rows(
-        f"SELECT session_id, id, message_data, {time} FROM {_quoted(table)} ORDER BY session_id, id"
-    )
-    for session, of_session in groupby(rows, itemgetter(0)):
-        name = None if session is None else fields.text_or_none(str(session))
-        if name is None:
-            yield Bad(f"table {table!r} has messages without a session_id")
+    for session in _sessions(source, table, f"message_data, {time}"):
+        if isinstance(session, Bad):
+            yield session
             continue
-        position = f"session {name!r}"
         items: dict[int, Said] = {}
-        try:
-            for _, id, data, created in of_session:
-                found = _said_of_agents_sdk(id, data, created, f"row {id} of table {table!r}")
-                if isinstance(found, Bad):
-                    yield found
-                else:
-                    items[id] = found
-            yield _chat_of_agents_sdk(source, name, items, position)
-        except FAULTS as error:
-            yield Bad(problem_of(error, position))
+        for _, id, data, created in session[1]:
+            found = _said_of_agents_sdk(id, data, created, f"row {id} of table {table!r}")
+            if isinstance(found, Bad):
+                yield found
+            else:
+                items[id] = found
+        position = f"session {session[0]!r}"
+        yield from checked(position, _chat_of_agents_sdk, source, session[0], items, position)
 
 
 def _said_of_agents_sdk(id: int, data: Any, created: Any, position: str) -> Said | Bad:
@@ -308,7 +290,7 @@ def _chat_of_agents_sdk(source: Source, name: str, items: dict[int, Said], posit
 
 def _chains(source: Source, session: str, items: dict[int, Said]) -> Iterator[tuple[str, list[int]]]:
     """The rows of each branch, the oldest branch first."""
-    structure = _table(source, _STRUCTURE)
+    structure = next(iter(_tables(source, _STRUCTURE)), None)
     if structure is None:
         return
     rows = source.rows(
@@ -348,5 +330,5 @@ AGENTS_SDK = Format(
     "agents_sdk",
     "a database of sessions of the OpenAI Agents SDK",
     _chats_of_agents_sdk,
-    is_database=_is_database_of_agents_sdk,
+    is_database=lambda source: bool(_tables(source, _MESSAGES)),
 )

@@ -51,14 +51,12 @@ def _is_message(value: object) -> bool:
     return isinstance(value.get("role"), str) or str(value.get("type")) in TYPES
 
 
-def is_langchain_item(value: object) -> bool:
+def is_langchain_item(value: Any) -> bool:
     """Whether an item of a JSON file is a message of `messages_to_dict`, or a list of such messages."""
-    if isinstance(value, dict) and isinstance(value.get("messages"), list):
-        value = value["messages"]
+    value = fields.values(value, "messages") or value
     values = value[:_FIRST] if isinstance(value, list) else [value]
     return bool(values) and all(
-        isinstance(one, dict) and isinstance(one.get("type"), str) and isinstance(one.get("data"), dict)
-        for one in values
+        isinstance(fields.at(one, "type"), str) and isinstance(fields.at(one, "data"), dict) for one in values
     )
 
 
