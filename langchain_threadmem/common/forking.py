@@ -15,8 +15,10 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import Any
+from typing import Any, SupportsIndex
 from weakref import WeakSet
+
+from langchain_threadmem.errors import InputError
 
 _locks: WeakSet[Any] = WeakSet()
 _watched: WeakSet[Forkable] = WeakSet()
@@ -39,7 +41,19 @@ def rlock() -> threading.RLock:
 
 
 class Forkable:
-    """An object that a forked child cannot use unchanged."""
+    """An object that a forked child cannot use unchanged, and that is not copied into another process."""
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
+        """Refuse `pickle` and `copy.deepcopy`: neither copies a thread or a connection.
+
+        Raises:
+            InputError: Always; the error names what to pass instead.
+        """
+        raise InputError(
+            "a memory has open connections, which cannot be pickled or copied: pass its URL, its owner and "
+            "the name of the conversation, and open MemorySystem(url, owner=...) in the other process; in a "
+            "web app, call system.conversation(name) in each session"
+        )
 
     def watch(self) -> None:
         """Register for `before_fork` and `after_fork`."""

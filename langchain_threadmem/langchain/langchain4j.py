@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from langchain_core.messages import BaseMessage
 from langchain_core.messages.utils import MessageLikeRepresentation
@@ -167,6 +167,13 @@ class WindowChatMemory:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._window!r}, id={self.id!r})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The values of a copy; a memory whose store is in a database is not copied."""
+        return {name: value for name, value in vars(self).items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _lock=forking.rlock())
 
     def add(self, *messages: MessageInput | None) -> None:
         """Add messages, each with one read and one write of the store.

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 import os
+import pickle
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from langchain_threadmem import MemorySystem
+from langchain_threadmem import MemorySystem, ThreadMemRetriever, ThreadMemSaver
+from langchain_threadmem.errors import InputError
+from langchain_threadmem.langchain.langchain4j import MessageWindowChatMemory
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing forks on Windows")
 TESTS = Path(__file__).parents[1]
@@ -259,3 +263,17 @@ else:
     sys.exit(0)
 """,
     )
+
+
+def test_an_open_memory_is_neither_pickled_nor_copied(system: MemorySystem) -> None:
+    memory = system.conversation("figs")
+    windows = MessageWindowChatMemory(2), MessageWindowChatMemory(2, store=system)
+    for one in (system, memory, ThreadMemSaver(system), ThreadMemRetriever(memory=memory), windows[1]):
+        for copied in (pickle.dumps, copy.deepcopy):
+            with pytest.raises(InputError, match="pass its URL"):
+                copied(one)
+    windows[0].add("Hello")
+    for other in (copy.deepcopy(windows[0]), pickle.loads(pickle.dumps(windows[0]))):
+        other.add("Bye")
+        assert len(other.messages) == 2
+    assert len(windows[0].messages) == 1

@@ -34,10 +34,11 @@ def check_installed() -> None:
         InputError: The package `mcp` is not installed.
     """
     try:
-        import mcp.server  # noqa: F401
+        import mcp_types  # noqa: F401
     except ImportError as error:
         raise InputError(
-            'the MCP server requires mcp 2; install it with pip install "langchain-threadmem[mcp]"'
+            'the MCP server requires mcp 2; install it with pip install "langchain-threadmem[mcp]", in an '
+            "environment of its own if another package requires mcp 1, as langchain-mcp-adapters 0.3 does"
         ) from error
 
 
