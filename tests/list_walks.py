@@ -21,12 +21,19 @@ import random
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import count, groupby
 from typing import Annotated, Any
 
 from langchain.agents import create_agent
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage, ToolMessage
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    HumanMessage,
+    RemoveMessage,
+    ToolMessage,
+    merge_message_runs,
+)
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import InjectedToolCallId, tool
@@ -54,7 +61,18 @@ CONFIG: RunnableConfig = {"configurable": {"thread_id": "talk"}}
 TOPICS = ("tea", "cat", "car")
 LISTS = ("say", "say", "say", "call", "edit", "edit", "again", "resend", "aside", "abandon", "patch")
 """Steps that leave a list; likelier kinds occur more than once."""
-KINDS = (*LISTS, "trim", "summarize", "remove", "remove_turn", "fork", "replay", "regenerate")
+KINDS = (
+    *LISTS,
+    "merge",
+    "merge",
+    "trim",
+    "summarize",
+    "remove",
+    "remove_turn",
+    "fork",
+    "replay",
+    "regenerate",
+)
 """All steps; a history is told of no checkpoints, removals and summaries, so it takes only `LISTS`."""
 
 
@@ -301,6 +319,11 @@ class Walk:
                 )
                 self.asides.add(str(summary.id))
                 return Given([summary, *messages[turn:], self.said(other)], whole=True)
+            case "merge" if not self.asides and self.selector is not by_topic:
+                merged = _merged(messages)
+                if len(merged) == len(messages):
+                    return Given([self.said(other), self.said(other)])
+                return Given([*merged, self.said(other)], whole=True)
             case "remove" if messages and not calls(messages[chosen]) and messages[chosen].type != "tool":
                 return Given([RemoveMessage(str(messages[chosen].id)), self.said(other)])
             case "remove_turn" if turns:
@@ -395,6 +418,15 @@ class Given:
 
 def calls(message: BaseMessage) -> list[Any]:
     return list(getattr(message, "tool_calls", ()))
+
+
+def _merged(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """A list in which human messages that follow each other are one."""
+    merged: list[BaseMessage] = []
+    for is_human, run in groupby(messages, lambda message: message.type == "human"):
+        found = list(run)
+        merged += merge_message_runs(found) if is_human else found
+    return merged
 
 
 def with_results(messages: Sequence[BaseMessage]) -> list[BaseMessage]:

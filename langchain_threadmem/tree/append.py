@@ -371,8 +371,10 @@ def human_above(conn: Conn, tree: int, row: NodeRow | None) -> NodeRow | None:
 
 
 def is_below(conn: Conn, tree: int, row: NodeRow, question: NodeRow) -> bool:
-    """Whether a node belongs to a human message."""
+    """Whether a node belongs to a human message, or to human messages that follow each other from it."""
     own = human_above(conn, tree, row)
+    while own is not None and own.role == "human" and own.message != question.message:
+        own = None if own.parent is None else nodes.by_seq(conn, tree, own.parent)
     return own is not None and own.message == question.message
 
 

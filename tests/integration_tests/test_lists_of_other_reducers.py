@@ -10,7 +10,7 @@ import pytest
 from conftest import by_first_word
 from langchain.agents import create_agent
 from langchain_core.language_models import FakeListChatModel
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage, merge_message_runs
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
@@ -95,6 +95,27 @@ def test_a_removal_that_langgraph_keeps_in_the_list_does_not_stop_the_next_turns
     threads = system.conversation("talk").threads()
     said = ["tea black", "one", "tea green", "two", "tea white", "three"]
     assert [[node.message.text for node in thread] for thread in threads] == [said]
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_messages_that_are_merged_into_the_message_before_them_are_no_branch(
+    system: MemorySystem, saver: BaseCheckpointSaver[Any], invoke: Callable[..., Any], path: str
+) -> None:
+    graph = PATHS[path](system, Recorder(responses=["one", "two", "three"]), saver)
+    asked = [HumanMessage(text, id=f"h{n}") for n, text in enumerate(["tea", "tea black", "tea green"])]
+    invoke(graph, {"messages": asked}, CONFIG)
+    graph.update_state(CONFIG, {"messages": [AIMessage("tea, really", id="a1")]})
+    invoke(graph, {"messages": [("user", "tea white")]}, CONFIG)
+    merged = merge_message_runs(graph.get_state(CONFIG).values["messages"])
+    graph.update_state(CONFIG, {"messages": [RemoveMessage(REMOVE_ALL_MESSAGES), *merged]})
+    state = invoke(graph, {"messages": [("user", "tea red")]}, CONFIG)
+    said = ["tea\ntea black\ntea green", "one\ntea, really", "tea white", "two", "tea red", "three"]
+    assert [message.text for message in state["messages"]] == said
+    memory = system.conversation("talk")
+    assert [[node.message.text for node in thread] for thread in memory.threads()] == [said]
+    assert [message.text for message in memory.messages] == said
+    assert "tea green" in [node.message.text for node in memory.history]  # An earlier version.
+    assert system.verify().ok
 
 
 class Appended(TypedDict):

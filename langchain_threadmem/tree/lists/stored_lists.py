@@ -6,7 +6,8 @@ chat history. A list of stored messages writes nothing.
 A message that a list replaces under its id is *edited* if the list ends its old answers: it is asked again,
 and the old version stays in the history with its answers. Otherwise it is *redacted*: nobody has answered the
 old version, or its answers stay. A redaction holds in each branch of the conversation, and no reader returns
-an earlier version of the message, except a checkpoint that contains it.
+an earlier version of the message, except a checkpoint that contains it. Messages that a list has merged into
+one (`tree.lists.merged`) are edited.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from langchain_threadmem.storage.statements import BoundStatement, Conn, Stateme
 from langchain_threadmem.tree import grafts, nodes, superseding, trees
 from langchain_threadmem.tree.append import AT_NUMBER, TAKEN, TIP, NodeWriter, Parent
 from langchain_threadmem.tree.lists.encoded import EncodedMessage
+from langchain_threadmem.tree.lists.merged import MergedRun, lift_merged, merged_runs
 from langchain_threadmem.tree.lists.placing import (
     Element,
     New,
@@ -275,6 +277,10 @@ def place_list(
     def is_before(key: int) -> bool:
         return any(location.key == key for location in beginning)
 
+    merged: Mapping[int, MergedRun] = {}
+    if places and (edited := _edited(messages, places, bodies)):
+        merged = merged_runs(conn, tree_id, messages, edited, bodies, is_before)
+        lift_merged(places, merged)
     own = own_answers(conn, tree_id, messages, places, after, is_before) if whole and places else {}
     if own:
         rows, of_own = (
@@ -310,7 +316,7 @@ def place_list(
             all_messages = [*messages, *_encoded(conn, ending[1:])]
             return place_list(conn, tree_id, all_messages, now, after=after, beginning=beginning, later=later)
     placed = [*writer.apply(planned.steps, messages), *ending[1:]]
-    writer.apply_edits(beginning, placed)
+    writer.apply_edits(beginning, placed, merged)
     locations = [at for n, at in enumerate(placed) if n not in inserted] if own else placed
     end = writer.end_of(None if ending else planned.home, locations, after)
     written = len(writer.added)
@@ -519,7 +525,12 @@ class _ListWriter:
             self._grafted[key] = bool(grafts.below(self._conn, self._tree, [key]))
         return self._grafted[key]
 
-    def apply_edits(self, beginning: Sequence[Location], locations: Sequence[Location]) -> None:
+    def apply_edits(
+        self,
+        beginning: Sequence[Location],
+        locations: Sequence[Location],
+        merged: Mapping[int, MergedRun],
+    ) -> None:
         """Supersede the answers to edited messages, and remove the earlier versions of redacted messages.
 
         As in `ChatMemory.edit`, the answers are the AI and tool messages of the turn; later turns stay. If
@@ -529,11 +540,16 @@ class _ListWriter:
         Args:
             beginning: The places of the stored beginning of the list.
             locations: The places of the other messages.
+            merged: The messages that are merged into replaced messages, see `merged_runs`.
         """
         if not (self._versions or self._answers):
             return
         listed = {location.key for location in (*beginning, *locations)}
         edited: set[int] = set()
+        for key, run in merged.items():
+            if (merging := self._versions.get(key)) is not None:
+                self._supersede(run.keys, self._number(merging))
+                edited.add(merging)
         for key, version in (*self._versions.items(), *self._answers.items()):
             if (old := self._answers_outside(key, listed)) and not self._continues(key):
                 self._supersede(old, self._number(version))
@@ -661,6 +677,20 @@ def _places(
         place = StoredPlace(key, current_parent, message, content, State(state), former, seq)
         found.by_id.setdefault(message, []).append(place)
     return found
+
+
+def _edited(
+    messages: Sequence[EncodedMessage],
+    places: Mapping[str, Sequence[StoredPlace]],
+    bodies: Mapping[int, str],
+) -> list[tuple[EncodedMessage, StoredPlace]]:
+    """The messages whose live place has another body, with that place."""
+    return [
+        (message, place)
+        for message in messages
+        for place in places.get(message.id, ())
+        if place.state == State.LIVE and bodies[place.key] != message.body
+    ]
 
 
 def _is_exact(
