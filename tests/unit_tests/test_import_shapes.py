@@ -105,6 +105,35 @@ TURN = """
 2 <1 ai A
 active 2
 """
+
+
+def request(*parts: Record) -> Record:
+    """A request of Pydantic AI."""
+    return {"kind": "request", "parts": [*parts]}
+
+
+def response(*parts: Record) -> Record:
+    return {"kind": "response", "model_name": "m", "parts": [*parts]}
+
+
+def prompt(text: str) -> Record:
+    return {"part_kind": "user-prompt", "content": text, "timestamp": at(0)}
+
+
+def call(name: str) -> Record:
+    return {"part_kind": "tool-call", "tool_name": name, "args": "{}", "tool_call_id": f"id-{name}"}
+
+
+def returned(name: str, output: str) -> Record:
+    return {"part_kind": "tool-return", "tool_name": name, "content": output, "tool_call_id": f"id-{name}"}
+
+
+def event(id: int, author: str, invocation: str, part: Record) -> Record:
+    """An event of a session of Google's ADK."""
+    content = {"role": "user" if author == "user" else "model", "parts": [part]}
+    return {"id": str(id), "author": author, "invocationId": invocation, "content": content, "timestamp": id}
+
+
 SHAPES: dict[str, tuple[str, str, Any, str]] = {
     "VS Code divides an answer at spaces and steps": (
         "vscode",
@@ -627,6 +656,153 @@ active 5
 4 <3 tool of b
 5 <4 ai {"answer": "rain"}
 active 5
+""",
+    ),
+    "Pydantic AI keeps an answer that it has rejected": (
+        "pydantic_ai",
+        "run.json",
+        [
+            request({"part_kind": "system-prompt", "content": "Be brief."}, prompt("Q")),
+            response({"part_kind": "thinking", "content": "hm"}, call("look"), call("see")),
+            request(returned("look", "L"), returned("see", "S"), prompt("In words, please")),
+            response({"part_kind": "text", "content": "L"}),
+            request({"part_kind": "retry-feedback", "content": "Write a sentence."}),
+            response({"part_kind": "text", "content": "It is L."}),
+        ],
+        """
+1    ~system Be brief.
+2    human Q
+3 <2 ai (hm) calls look() calls see()
+4 <3 tool L
+5 <4 tool S
+6 <5 human In words, please
+7 <6 ~ai L
+8 <6 ~system Write a sentence.
+9 <6 ai It is L.
+active 9
+""",
+    ),
+    "ADK has rewound an invocation": (
+        "adk",
+        "session.json",
+        {
+            "id": "s",
+            "appName": "a",
+            "events": [
+                event(1, "user", "one", {"text": "Q"}),
+                event(2, "planner", "one", {"functionCall": {"id": "f", "name": "look", "args": {"q": 1}}}),
+                event(3, "planner", "one", {"functionResponse": {"id": "f", "response": {"result": "R"}}}),
+                event(4, "planner", "one", {"text": "A"}),
+                event(5, "user", "two", {"text": "Old"}),
+                event(6, "planner", "two", {"text": "Old A"}),
+                {"id": "7", "author": "user", "actions": {"rewindBeforeInvocationId": "two"}},
+                event(8, "user", "four", {"text": "New"}),
+                event(9, "planner", "four", {"text": "New A", "thought": False}),
+            ],
+        },
+        """
+1    human Q
+2 <1 ai calls look(q=1)
+3 <2 tool R
+4 <3 ai A
+5 <4 human Old
+6 <5 ai Old A
+7 <4 human New
+8 <7 ai New A
+active 8
+""",
+    ),
+    "the Gemini API has calls without ids": (
+        "gemini",
+        "contents.json",
+        {
+            "system_instruction": {"parts": [{"text": "Be brief."}]},
+            "contents": [
+                {"role": "user", "parts": [{"text": "Q"}, {"inline_data": {"mime_type": "image/png"}}]},
+                {
+                    "role": "model",
+                    "parts": [{"text": "hm", "thought": True}, {"function_call": {"name": "look"}}],
+                },
+                {
+                    "role": "user",
+                    "parts": [{"function_response": {"name": "look", "response": {"output": "R"}}}],
+                },
+                {"role": "model", "parts": [{"text": "A"}]},
+            ],
+        },
+        """
+1    ~system Be brief.
+2    human Q / [image]
+3 <2 ai (hm) calls look()
+4 <3 tool R
+5 <4 ai A
+active 5
+""",
+    ),
+    "Bedrock has blocks without types": (
+        "bedrock",
+        "messages.json",
+        {
+            "system": [{"text": "Be brief."}],
+            "messages": [
+                {"role": "user", "content": [{"text": "Q"}, {"document": {"name": "plan", "format": "pdf"}}]},
+                {
+                    "role": "assistant",
+                    "content": [
+                        {"reasoningContent": {"reasoningText": {"text": "hm"}}},
+                        {"toolUse": {"toolUseId": "t", "name": "look", "input": {"q": 1}}},
+                    ],
+                },
+                {
+                    "role": "user",
+                    "content": [
+                        {"toolResult": {"toolUseId": "t", "content": [{"text": "R"}], "status": "error"}},
+                        {"text": "Try it again"},
+                    ],
+                },
+                {"role": "assistant", "content": [{"text": "A"}]},
+            ],
+        },
+        """
+1    ~system Be brief.
+2    human Q / [file: plan]
+3 <2 ai (hm) calls look(q=1)
+4 <3 tool R
+5 <4 human Try it again
+6 <5 ai A
+active 6
+""",
+    ),
+    "Claude has calls of servers": (
+        "claude",
+        "conversations.json",
+        [
+            {
+                "uuid": "c",
+                "chat_messages": [
+                    {"uuid": "1", "sender": "human", "content": [{"type": "text", "text": "Q"}]},
+                    {
+                        "uuid": "2",
+                        "sender": "assistant",
+                        "content": [
+                            {"type": "mcp_tool_use", "id": "m", "name": "look", "input": {}},
+                            {"type": "mcp_tool_result", "tool_use_id": "m", "content": [{"text": "R"}]},
+                            {"type": "server_tool_call", "id": "s", "name": "run", "args": {"code": "1"}},
+                            {"type": "server_tool_result", "tool_call_id": "s", "output": "1"},
+                            {"type": "text", "text": "A"},
+                        ],
+                    },
+                ],
+            }
+        ],
+        """
+1    human Q
+2 <1 ai calls look()
+3 <2 tool R
+4 <3 ai calls run(code='1')
+5 <4 tool 1
+6 <5 ai A
+active 6
 """,
     ),
 }

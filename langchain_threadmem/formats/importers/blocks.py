@@ -41,13 +41,14 @@ def _parts(content: Any) -> Iterator[Part]:
 
 def _of_block(block: Block) -> Iterator[Part]:
     kind = str(block.get("type") or block.get("kind") or "")
-    read = _BLOCKS.get(kind)
+    read = _BLOCKS.get(kind) or (_result if kind.endswith("_tool_result") else None)
     if read is not None:
         yield from read(block)
         return
-    for name, read in _FIELDS.items():
-        if block.get(name) is not None:
-            yield from read(block)
+    for name, (read, field) in _FIELDS.items():
+        if (value := block.get(name)) is not None:
+            inner = value if isinstance(value, dict) else {field: value}
+            yield from read({"type": name, **inner} if read is _file else inner)
             return
     if not kind and block.get("thought") is True:
         yield from _text(block)
@@ -143,7 +144,7 @@ def _call(block: Block) -> Iterator[Part]:
     inner = next((name for name in ("tool_call", "toolCall", "function") if name in block), "")
     both = {**block, **fields.record(block, inner)}
     both |= fields.record(both, "function")
-    id = fields.text(both, "call_id", "toolCallId", "tool_call_id", "id")
+    id = fields.text(both, "call_id", "toolCallId", "tool_call_id", "toolUseId", "id")
     names = ("input", "arguments", "args", "parameters", "action")
     arguments = next((both[name] for name in names if both.get(name) is not None), None)
     name = fields.text(both, "name", "toolName", "tool_name") or str(block.get("type"))
@@ -155,7 +156,9 @@ def _call(block: Block) -> Iterator[Part]:
 
 
 def _result(block: Block) -> Iterator[Part]:
-    id = fields.text(block, "tool_use_id", "call_id", "toolCallId", "tool_call_id", "callId", "id")
+    id = fields.text(
+        block, "tool_use_id", "call_id", "toolCallId", "tool_call_id", "toolUseId", "callId", "id"
+    )
     names = ("content", "output", "result", "text", "tool_result")
     output = next((block[name] for name in names if block.get(name) is not None), "")
     is_error = bool(block.get("is_error") or block.get("isError") or block.get("status") == "error")
@@ -175,30 +178,28 @@ def _nothing(block: Block) -> Iterator[Part]:
     return iter(())
 
 
-def _function_call(block: Block) -> Iterator[Part]:
-    call = block["functionCall"]
-    yield ToolUse(str(call.get("name")), call.get("args"), fields.text(call, "id"))
+def _of_function(block: Block) -> Iterator[Part]:
+    yield ToolUse(str(block.get("name")), block.get("args"), fields.text(block, "id"))
 
 
-def _function_response(block: Block) -> Iterator[Part]:
-    response = block["functionResponse"]
-    output = response.get("response")
+def _of_response(block: Block) -> Iterator[Part]:
+    output = block.get("response")
     if isinstance(output, dict) and len(output) == 1:
         output = next(iter(output.values()))
-    yield ToolResult(output, fields.text(response, "id"), fields.text(response, "name"))
+    yield ToolResult(output, fields.text(block, "id"), fields.text(block, "name"))
 
 
 def _code(block: Block) -> Iterator[Part]:
-    code = block["executableCode"]
-    code = code if isinstance(code, dict) else {"code": code}
-    yield f"```{str(code.get('language') or '').lower()}\n{code.get('code') or ''}\n```"
+    yield f"```{str(block.get('language') or '').lower()}\n{block.get('code') or ''}\n```"
 
 
 def _code_result(block: Block) -> Iterator[Part]:
-    result = block["codeExecutionResult"]
-    output = result.get("output") if isinstance(result, dict) else result
-    if text := text_in(output):
+    if text := text_in(block.get("output")):
         yield f"```\n{text}\n```"
+
+
+def _thought(block: Block) -> Iterator[Part]:
+    yield from _reasoning({"type": "reasoning", **fields.record(block, "reasoningText")})
 
 
 _MEDIA = ("image", "audio", "video", "file", "document", "media")
@@ -211,8 +212,16 @@ _BLOCKS: dict[str, Callable[[Block], Iterator[Part]]] = {
     **dict.fromkeys(
         ("tool_use", "tool_call", "tool-call", "toolCall", "function_call", "server_tool_use"), _call
     ),
+    **dict.fromkeys(("server_tool_call", "mcp_tool_use"), _call),
     **dict.fromkeys(
-        ("tool_result", "tool-result", "toolResult", "function_call_output", "web_search_tool_result"),
+        (
+            "tool_result",
+            "tool-result",
+            "toolResult",
+            "function_call_output",
+            "server_tool_result",
+            "tool-return",
+        ),
         _result,
     ),
     **dict.fromkeys(
@@ -222,13 +231,16 @@ _BLOCKS: dict[str, Callable[[Block], Iterator[Part]]] = {
     **dict.fromkeys(("step-start", "token_budget", "flag"), _nothing),
 }
 """The readers of the blocks of a type."""
-_FIELDS: dict[str, Callable[[Block], Iterator[Part]]] = {
-    "functionCall": _function_call,
-    "functionResponse": _function_response,
-    "executableCode": _code,
-    "codeExecutionResult": _code_result,
-    "inlineData": _file,
-    "fileData": _file,
-    "image_url": _file,
+_FIELDS: dict[str, tuple[Callable[[Block], Iterator[Part]], str]] = {
+    **dict.fromkeys(("functionCall", "function_call"), (_of_function, "name")),
+    **dict.fromkeys(("functionResponse", "function_response"), (_of_response, "name")),
+    **dict.fromkeys(("executableCode", "executable_code"), (_code, "code")),
+    **dict.fromkeys(("codeExecutionResult", "code_execution_result"), (_code_result, "output")),
+    **dict.fromkeys(("inlineData", "inline_data", "fileData", "file_data", "image_url"), (_file, "url")),
+    **dict.fromkeys(("image", "document", "video", "audio"), (_file, "url")),
+    "toolUse": (_call, "name"),
+    "toolResult": (_result, "content"),
+    "reasoningContent": (_thought, "text"),
+    "cachePoint": (_nothing, ""),
 }
-"""The readers of blocks without a type, by a field."""
+"""The readers of blocks by a field, and the field of its value if that is no object."""

@@ -63,6 +63,12 @@ def itself(value: fields.Record) -> Iterator[ChatRecord]:
     yield ChatRecord(value, value.get("messages") or [])
 
 
+def all_are(value: Any, is_message: Callable[[Any], bool], name: str = "messages") -> bool:
+    """Whether a value is a message, a list of messages, or an object with such a list in a field."""
+    listed = fields.at(value, name) if isinstance(value, dict) else value
+    return all(map(is_message, listed)) and bool(listed) if isinstance(listed, list) else is_message(value)
+
+
 class Program(NamedTuple):
     """A program.
 

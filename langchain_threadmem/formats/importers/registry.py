@@ -26,6 +26,7 @@ from langchain_threadmem.formats.importers.coding import (
     vscode,
 )
 from langchain_threadmem.formats.importers.libraries import (
+    agents,
     frameworks,
     langgraph_history,
     memories,
@@ -62,7 +63,8 @@ FORMATS = (
     langgraph_history.FORMAT,
     *messengers.FORMATS,
     editors.AIDER,
-    *(program.format for program in (*lists.PROGRAMS, editors.CONTINUE, *frameworks.PROGRAMS, editors.CLINE)),
+    *(program.format for program in (*lists.PROGRAMS, editors.CONTINUE, *frameworks.PROGRAMS)),
+    *(program.format for program in (editors.CLINE, *agents.PROGRAMS)),
     message_lists.LANGCHAIN,
     *memories.FORMATS,
     message_lists.MESSAGES,

@@ -7,13 +7,13 @@ semantic-kernel 1.45, autogen-agentchat 0.7, haystack-ai 3.4 and older versions,
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Any
 
 from langchain_threadmem.formats.importers import fields
 from langchain_threadmem.formats.importers.blocks import file_of, parts_of, text_in
-from langchain_threadmem.formats.importers.program import ChatRecord, Program, standard_parts
+from langchain_threadmem.formats.importers.program import ChatRecord, Program, all_are, standard_parts
 from langchain_threadmem.formats.importers.said import (
     ASSISTANT,
     TOOL,
@@ -93,14 +93,6 @@ LLAMAINDEX = Program(
 )
 
 
-def _all_are(value: Any, is_message: Callable[[Any], bool]) -> bool:
-    """Whether a value is a message, a list of messages, or an object with such a list."""
-    messages = fields.at(value, "messages") if isinstance(value, dict) else value
-    if isinstance(messages, list):
-        return bool(messages) and all(map(is_message, messages))
-    return is_message(value)
-
-
 def _is_kernel_message(value: Any) -> bool:
     if not isinstance(value, dict):
         return False
@@ -135,7 +127,7 @@ def _parts_of_kernel(message: fields.Record) -> Iterator[Part]:
 SEMANTIC_KERNEL = Program(
     "semantic_kernel",
     "Semantic Kernel's chat history",
-    lambda value: _all_are(value, _is_kernel_message),
+    lambda value: all_are(value, _is_kernel_message),
     _parts_of_kernel,
     is_message=_is_kernel_message,
 )
@@ -273,7 +265,7 @@ def _parts_of_haystack(message: fields.Record) -> Iterator[Part]:
 HAYSTACK = Program(
     "haystack",
     "Haystack's messages",
-    lambda value: _all_are(value, _is_haystack_message),
+    lambda value: all_are(value, _is_haystack_message),
     _parts_of_haystack,
     is_message=_is_haystack_message,
 )
@@ -329,7 +321,7 @@ def _parts_of_part(part: fields.Record) -> Iterator[Part]:
 AI_SDK = Program(
     "ai_sdk",
     "messages of Vercel's AI SDK",
-    lambda value: _all_are(value, _is_ai_message),
+    lambda value: all_are(value, _is_ai_message),
     _parts_of_ai,
     is_message=_is_ai_message,
 )

@@ -1,0 +1,156 @@
+"""Messages of Pydantic AI, Google's ADK, the Gemini API and Amazon Bedrock, see `program`.
+
+The fields are those of pydantic-ai 1.107 and 2.68 (`ModelMessagesTypeAdapter`), google-adk 2.13 (`Session`),
+google-genai 2.34 (`Content`) and Bedrock's Converse (`Message`, which Strands uses).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Any
+
+from langchain_threadmem.formats.importers import fields
+from langchain_threadmem.formats.importers.blocks import parts_of
+from langchain_threadmem.formats.importers.program import ChatRecord, Program, all_are
+from langchain_threadmem.formats.importers.said import ASSISTANT, SYSTEM, TOOL, USER, Part, ToolResult
+
+_RETRIES = ("retry-prompt", "retry-feedback")
+"""The kinds of parts in which the program asks for another answer."""
+
+
+def _is_pydantic_ai(value: Any) -> bool:
+    kinds = [fields.at(part, "part_kind") for part in fields.values(value, "parts")]
+    return fields.at(value, "kind") in ("request", "response") and bool(kinds) and all(kinds)
+
+
+def _of_pydantic_ai(value: fields.Record) -> Iterator[ChatRecord]:
+    """The messages of a history; an answer that the program has rejected is an aside."""
+    messages: list[fields.Record] = []
+    for one in fields.records(value, "messages", "the history"):
+        if one.get("kind") == "response":
+            messages.append({**one, "role": ASSISTANT, "model": one.get("model_name")})
+            continue
+        for role, of_role in groupby(fields.records(one, "parts", "a request"), _role):
+            parts = [*of_role]
+            if messages and role == SYSTEM and parts[0]["part_kind"] in _RETRIES:
+                messages[-1]["is_aside"] = True
+            messages.append({"role": role, "parts": parts, "timestamp": parts[0].get("timestamp")})
+    yield ChatRecord(value, messages)
+
+
+def _role(part: fields.Record) -> str:
+    """The role of a part of a request: of the program, unless it is a prompt or belongs to a call."""
+    kind = part["part_kind"]
+    return USER if kind in ("user-prompt", "speech") else TOOL if part.get("tool_name") else SYSTEM
+
+
+def _parts_of_pydantic_ai(message: fields.Record) -> Iterator[Part]:
+    for part in message["parts"]:
+        kind = str(part["part_kind"])
+        if kind in ("tool-return", "builtin-tool-return") or (kind in _RETRIES and part.get("tool_name")):
+            name, id = fields.text(part, "tool_name"), fields.text(part, "tool_call_id")
+            is_error = kind in _RETRIES or part.get("outcome", "success") != "success"
+            yield ToolResult(part.get("content"), id, name, is_error)
+        elif kind in ("system-prompt", "user-prompt", "speech", *_RETRIES):
+            yield from parts_of(part.get("transcript", part.get("content")))
+        else:
+            yield from parts_of({**part, "type": kind.removeprefix("builtin-")})
+
+
+PYDANTIC_AI = Program(
+    "pydantic_ai",
+    "Pydantic AI's history of messages",
+    lambda value: all_are(value, _is_pydantic_ai),
+    _parts_of_pydantic_ai,
+    _of_pydantic_ai,
+    _is_pydantic_ai,
+    asides=("is_aside",),
+)
+
+
+def _is_adk(value: Any) -> bool:
+    names = ("appName", "app_name")
+    return isinstance(fields.at(value, "events"), list) and any(fields.at(value, name) for name in names)
+
+
+def _of_adk(value: fields.Record) -> Iterator[ChatRecord]:
+    """The events of a session; what follows a rewind continues what precedes the invocation that it names."""
+    messages: list[fields.Record] = []
+    before: dict[Any, str | None] = {}
+    last: str | None = None
+    for event in fields.records(value, "events", "the session"):
+        invocation = event.get("invocationId", event.get("invocation_id"))
+        before.setdefault(invocation, last)
+        actions = fields.record(event, "actions")
+        rewound = actions.get("rewindBeforeInvocationId", actions.get("rewind_before_invocation_id"))
+        last = before.get(rewound, last) if rewound else last
+        if not event.get("partial") and fields.values(event, "content", "parts"):
+            role = USER if event.get("author") == USER else ASSISTANT
+            model = event.get("modelVersion", event.get("model_version"))
+            messages.append({**event, "role": role, "parent": last, "model": model})
+            last = fields.id_in(event, "id")
+    yield ChatRecord(value, messages, others={"tip": last})
+
+
+ADK = Program(
+    "adk",
+    "a session of Google's ADK",
+    _is_adk,
+    lambda event: parts_of(event["content"]["parts"]),
+    _of_adk,
+    parents=("parent",),
+    kept=("author",),
+)
+
+
+def _is_gemini(value: Any) -> bool:
+    parts = fields.at(value, "parts")
+    has_types = any("type" in part for part in parts or ())
+    return (
+        isinstance(parts, list) and fields.at(value, "role") in (USER, "model", "function") and not has_types
+    )
+
+
+def _of_gemini(value: fields.Record) -> Iterator[ChatRecord]:
+    system = value.get("systemInstruction", value.get("system_instruction"))
+    instructions = parts_of(fields.at(system, "parts") or system)
+    yield ChatRecord(value, value.get("contents") or value.get("messages") or [], system=instructions)
+
+
+GEMINI = Program(
+    "gemini",
+    "contents of the Gemini API",
+    lambda value: all_are(value, _is_gemini, "contents"),
+    lambda message: parts_of(message["parts"]),
+    _of_gemini,
+    _is_gemini,
+)
+
+
+_BLOCKS = {"text", "toolUse", "toolResult", "reasoningContent", "image", "document", "video", "cachePoint"}
+
+
+def _is_bedrock(value: Any) -> bool:
+    blocks = fields.values(value, "content")
+    is_of_bedrock = all(
+        isinstance(block, dict) and len(block) == 1 and _BLOCKS & {*block} for block in blocks
+    )
+    return fields.at(value, "role") in (USER, ASSISTANT) and bool(blocks) and is_of_bedrock
+
+
+def _of_bedrock(value: fields.Record) -> Iterator[ChatRecord]:
+    yield ChatRecord(value, value.get("messages") or [], system=parts_of(value.get("system")))
+
+
+BEDROCK = Program(
+    "bedrock",
+    "messages of Bedrock's Converse",
+    lambda value: all_are(value, _is_bedrock),
+    lambda message: parts_of(message["content"]),
+    _of_bedrock,
+    _is_bedrock,
+)
+
+
+PROGRAMS = (PYDANTIC_AI, ADK, GEMINI, BEDROCK)
