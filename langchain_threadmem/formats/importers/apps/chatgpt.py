@@ -239,7 +239,7 @@ class _NodesReader:
         if role == TOOL:
             texts = [str(part) for part in parts if isinstance(part, str | File)]
             output = "\n\n".join(texts)
-            parts = [ToolResult(output, call, _author(message).get("name"), kind == "system_error")]
+            parts = [ToolResult(output, call, fields.text(_author(message), "name"), kind == "system_error")]
         elif call is not None:
             arguments = "\n\n".join(part for part in parts if isinstance(part, str))
             others = [part for part in parts if not isinstance(part, str)]

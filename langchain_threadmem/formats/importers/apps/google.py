@@ -36,7 +36,7 @@ from langchain_threadmem.formats.importers.said import (
     chat_of,
     system_prompt,
 )
-from langchain_threadmem.formats.importers.source import Format, Source
+from langchain_threadmem.formats.importers.source import Format, Source, checked
 from langchain_threadmem.messages.ids import chained_id
 from langchain_threadmem.messages.records import as_object
 
@@ -198,7 +198,7 @@ def _chats_of_takeout(source: Source) -> Chats:
     yield from source.each(read)
     entries.sort(key=lambda entry: entry[0])
     for group in _sessions(entries):
-        yield _chat_of_takeout(group)
+        yield from checked(group[0][1], _chat_of_takeout, group)
 
 
 def _sessions(
