@@ -34,6 +34,7 @@ def check_installed() -> None:
         InputError: The package `mcp` is not installed.
     """
     try:
+        import mcp.server  # noqa: F401
         import mcp_types  # noqa: F401
     except ImportError as error:
         raise InputError(
