@@ -828,6 +828,27 @@ def test_a_memory_of_llamaindex_is_read_from_its_database(tmp_path: Path) -> Non
         assert history[0].timestamp.timestamp() == 1_780_000_000
 
 
+def test_a_session_of_strands_is_read_from_the_files_of_its_messages(tmp_path: Path) -> None:
+    contents = [
+        ("user", {"text": "Q"}),
+        ("assistant", {"toolUse": {"toolUseId": "t", "name": "look", "input": {}}}),
+        ("user", {"toolResult": {"toolUseId": "t", "content": [{"text": "R"}]}}),
+        *(("assistant" if n % 2 else "user", {"text": str(n)}) for n in range(3, 12)),
+    ]
+    folder = tmp_path / "session_s" / "agents" / "agent_default" / "messages"
+    folder.mkdir(parents=True)
+    (folder.parents[2] / "session.json").write_text('{"session_id": "s"}')
+    (folder.parent / "agent.json").write_text('{"agent_id": "default"}')
+    for n, (role, block) in enumerate(contents):
+        message = {"message": {"role": role, "content": [block]}, "message_id": n, "redact_message": None}
+        (folder / f"message_{n}.json").write_text(json.dumps(message | {"created_at": at(0)}))
+    with MemorySystem(embeddings=False) as system:
+        assert [system.import_file(tmp_path).new_messages for _ in range(2)] == [12, 0]
+        messages = system.conversation("s").messages
+        assert [message.text for message in messages] == ["Q", "", "R", *map(str, range(3, 12))]
+        assert messages[2].type == "tool"
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_rare_shape_becomes_the_tree_that_it_describes(shape: str, tmp_path: Path) -> None:
     format, name, contents, tree = SHAPES[shape]

@@ -149,13 +149,13 @@ class Program(NamedTuple):
         if self.said is not None:
             said += self.said(conversation, self.message, position)
         else:
-            said += self._linked(conversation.messages, position)
+            said += self.linked(conversation.messages, position)
         if name is None:  # The messages of a file, or the only conversation of a file, have its name.
             is_one = source.read == 1 or position == _LIST
             name = source.name if is_one else f"{source.name}-{source.read}"
         return chat_of(position, name, said, record, **conversation.others)
 
-    def _linked(self, messages: Sequence[Any], position: str) -> list[Said]:
+    def linked(self, messages: Sequence[Any], position: str) -> list[Said]:
         """The messages, each of which continues its parent, or the message before it."""
         said: list[Said] = []
         keys: set[str] = set()

@@ -65,6 +65,7 @@ FORMATS = (
     editors.AIDER,
     *(program.format for program in (*lists.PROGRAMS, editors.CONTINUE, *frameworks.PROGRAMS)),
     *(program.format for program in (editors.CLINE, *agents.PROGRAMS)),
+    agents.STRANDS,
     message_lists.LANGCHAIN,
     *memories.FORMATS,
     message_lists.MESSAGES,

@@ -1,7 +1,8 @@
-"""Messages of Pydantic AI, Google's ADK, the Gemini API and Amazon Bedrock, see `program`.
+"""Messages of Pydantic AI, Google's ADK, the Gemini API, Amazon Bedrock and Strands, see `program`.
 
 The fields are those of pydantic-ai 1.107 and 2.68 (`ModelMessagesTypeAdapter`), google-adk 2.13 (`Session`),
-google-genai 2.34 (`Content`) and Bedrock's Converse (`Message`, which Strands uses).
+google-genai 2.34 (`Content`), Bedrock's Converse (`Message`), and strands-agents 1.62 (`FileSessionManager`,
+which writes a file for each message).
 """
 
 from __future__ import annotations
@@ -12,8 +13,18 @@ from typing import Any
 
 from langchain_threadmem.formats.importers import fields
 from langchain_threadmem.formats.importers.blocks import parts_of
+from langchain_threadmem.formats.importers.chats import Chats
 from langchain_threadmem.formats.importers.program import ChatRecord, Program, all_are
-from langchain_threadmem.formats.importers.said import ASSISTANT, SYSTEM, TOOL, USER, Part, ToolResult
+from langchain_threadmem.formats.importers.said import (
+    ASSISTANT,
+    SYSTEM,
+    TOOL,
+    USER,
+    Part,
+    ToolResult,
+    chat_of,
+)
+from langchain_threadmem.formats.importers.source import Format, Source
 
 _RETRIES = ("retry-prompt", "retry-feedback")
 """The kinds of parts in which the program asks for another answer."""
@@ -151,6 +162,33 @@ BEDROCK = Program(
     _of_bedrock,
     _is_bedrock,
 )
+
+
+def _is_strands(value: Any) -> bool:
+    return (
+        isinstance(fields.at(value, "message"), dict) and "message_id" in value and "redact_message" in value
+    )
+
+
+def _chats_of_strands(source: Source) -> Chats:
+    """The conversation of an agent in a session: the messages of all files of its folder."""
+    folders: set[str] = source.shared.setdefault("folders", set())
+    folder = source.label.removesuffix(source.file_name)
+    if folder in folders:
+        return
+    folders.add(folder)
+    messages: list[fields.Record] = []
+    while value := source.beside(f"message_{len(messages)}.json"):
+        messages.append(
+            (value.get("redact_message") or value["message"]) | {"created_at": value.get("created_at")}
+        )
+    session, agent = source.beside("../../../session.json"), source.beside("../agent.json")
+    name, id = fields.text(session, "session_id") or source.folder, fields.text(agent, "agent_id")
+    name = name if id in (None, "default") else f"{name}-{id}"
+    yield chat_of("the session", name, BEDROCK.linked(messages, "the session"), session)
+
+
+STRANDS = Format("strands", "the folder of a session of Strands", _chats_of_strands, _is_strands)
 
 
 PROGRAMS = (PYDANTIC_AI, ADK, GEMINI, BEDROCK)
