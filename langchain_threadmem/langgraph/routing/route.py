@@ -69,6 +69,7 @@ from langchain_threadmem.tree import branches, nodes, revise, trees, turn_branch
 from langchain_threadmem.tree import placements as stored_placements
 from langchain_threadmem.tree.append import TIP, NodeWriter
 from langchain_threadmem.tree.conversation import read_in_tree, tree_of
+from langchain_threadmem.tree.lists.list_cache import PreparedList
 from langchain_threadmem.tree.lists.stored_lists import Newest, NodePlace, StoredList
 from langchain_threadmem.tree.nodes import NodeRow
 
@@ -267,22 +268,17 @@ def _route(
         The place of the first of them, or the reason if all of them already have places; and the stored list.
     """
     write_value, start = conversation.runtime.parts.keep, start_of_turn(spoken, newest)
-    earlier, unchecked = list(spoken[:start]), None
+    earlier = list(spoken[:start])
+    unchecked: PreparedList | None = None
+    following, last = list(spoken[start:]), newest - start
     chunks: Sequence[bytes] = ()
-    if earlier:
-        prepared = prepare(conversation, earlier)
-        unchecked = prepared if prepared.is_cached and not lineage.rewound else None
-        stored_before = earlier
-        if unchecked is None:
-            earlier, _ = yield from store_spoken(conversation, earlier, routed, prepared)
-        if earlier is stored_before:
-            chunks = prepared.chunks
-    if lineage.rewound:
-        yield from _revive(conversation, earlier)
-    shift, spoken = len(earlier) - start, [*earlier, *spoken[start:]]
-    start, newest = start + shift, newest + shift
+    found: tuple[int, int | None, Past, int] | None = None
 
-    def read(conn: Conn, tree: int) -> tuple[int, int | None, Past, int] | None:
+    def read(
+        conn: Conn, tree: int, before: Sequence[BaseMessage]
+    ) -> tuple[int, int | None, Past, int] | None:
+        spoken, start = [*before, *following], len(before)
+        newest = start + last
         known = _read_known(conn, tree, spoken, newest, lineage)
         if unchecked is not None and not unchecked.is_current(tree, known.head):
             return None
@@ -301,7 +297,20 @@ def _route(
         unrouted = range(first, newest + 1)
         return first, *_past(conn, tree, spoken, unrouted, routed, lineage, known, write_value), at
 
-    if (found := (yield from read_in_tree(conversation, read))) is None:  # Another writer changed the tree.
+    if earlier:
+        given, prepared = earlier, prepare(conversation, earlier)
+        unchecked = prepared if prepared.is_cached and not lineage.rewound else None
+        if unchecked is None:
+            then = None if lineage.rewound else read
+            earlier, _, found = yield from store_spoken(conversation, earlier, routed, prepared, then)
+        if earlier is given:
+            chunks = prepared.chunks
+    if lineage.rewound:
+        yield from _revive(conversation, earlier)
+    spoken, newest = [*earlier, *following], len(earlier) + last
+    if found is None:
+        found = yield from read_in_tree(conversation, lambda conn, tree: read(conn, tree, earlier))
+    if found is None:  # Another writer changed the tree.
         yield from store(conversation, earlier, routed)
         return (yield from _route(conversation, spoken, newest, routed, lineage, suggest))
     first, began, past, at = found

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from operator import is_not
-from typing import Any
+from typing import Any, Generic, NamedTuple
 
 from langchain_core.messages import BaseMessage, HumanMessage, RemoveMessage, SystemMessage
 
@@ -217,7 +217,21 @@ def store(
     Returns:
         The stored list, without the places of messages that were stored before.
     """
-    return (yield from store_spoken(conversation, spoken_of(given), routed))[1]
+    return (yield from store_spoken(conversation, spoken_of(given), routed)).stored
+
+
+class StoredSpoken(NamedTuple, Generic[T]):
+    """Messages of a list that were stored.
+
+    Attributes:
+        messages: The messages with their stored ids.
+        stored: The stored list.
+        then: What was read after the write in its transaction; `None` if nothing had to be written.
+    """
+
+    messages: list[BaseMessage]
+    stored: StoredList
+    then: T | None = None
 
 
 def store_spoken(
@@ -225,13 +239,19 @@ def store_spoken(
     spoken: list[BaseMessage],
     routed: str | None,
     prepared: PreparedList | None = None,
-) -> Flow[tuple[list[BaseMessage], StoredList]]:
-    """Store messages of a list that belong to the conversation; returns them with their stored ids, too.
+    then: Callable[[Conn, int, list[BaseMessage]], T] | None = None,
+) -> Flow[StoredSpoken[T]]:
+    """Store messages of a list that belong to the conversation.
 
-    `prepared` is the list, if it is prepared already.
+    Args:
+        conversation: The conversation.
+        spoken: The messages.
+        routed: As for `store`.
+        prepared: The list, if it is prepared already.
+        then: Reads the tree after the write, in the same transaction.
     """
     if not spoken:
-        return spoken, NOTHING
+        return StoredSpoken(spoken, NOTHING)
     prepared = prepared or prepare(conversation, spoken)
     turn = next((n for n, message in enumerate(spoken) if message.id == routed), 0)
     if prepared.matched < turn:  # The list before the turn may be a history that was sent with other ids.
@@ -239,18 +259,21 @@ def store_spoken(
         if known is not spoken:
             spoken, prepared = known, prepare(conversation, known)
     if (yield from _is_stored(conversation, prepared)):
-        return spoken, NOTHING._replace(outdated=prepared.base is not None and prepared.base.outdated)
+        is_outdated = prepared.base is not None and prepared.base.outdated
+        return StoredSpoken(spoken, NOTHING._replace(outdated=is_outdated))
     was_stored = routed in {message.id for message in spoken}
     otherwise = parent_if_emptied(conversation) if was_stored else TIP
 
-    def work(write: ListWrite) -> tuple[list[BaseMessage], list[tuple[str, str]], StoredList]:
+    def work(write: ListWrite) -> tuple[list[tuple[str, str]], StoredSpoken[T]]:
         owned, reused = _with_own_ids(conversation, write, spoken)
-        return owned, reused, write.place()
+        stored = write.place()
+        after = None if then is None else then(write.conn, write.tree, owned)
+        return reused, StoredSpoken(owned, stored, after)
 
-    owned, reused, stored = yield from write_list(conversation, prepared, work, otherwise)
+    reused, written = yield from write_list(conversation, prepared, work, otherwise)
     for id_, own in reused:
         warn_of_reuse(id_, own)
-    return owned, stored
+    return written
 
 
 def _with_own_ids(
