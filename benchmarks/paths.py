@@ -37,11 +37,11 @@ TURNS, WARM = 40, 6
 BUDGETS = {
     "append, linear": (13, 40),
     "append, semantic": (48, 590),
-    "select_thread_node": (75, 1310),
+    "select_thread_node": (75, 1290),
     "put": (28, 200),
     "recall": (33, 495),
     "query": (41, 1010),
-    "erase": (35, 325),
+    "erase": (35, 275),
 }
 """The highest allowed numbers of files and of calls of each method."""
 

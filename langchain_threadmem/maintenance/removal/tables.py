@@ -99,8 +99,17 @@ def name_of(entry: MemoryTable) -> str:
     return entry.table.name.removeprefix(PREFIX)
 
 
+def _rows(table: Table, condition: ColumnElement[bool], *names: str) -> tuple[str, Statement, Statement]:
+    """The name of a table, and the statements that count and delete some of its rows."""
+    count = select(func.count()).select_from(table).where(condition)
+    return (
+        table.name.removeprefix(PREFIX),
+        Statement(count, *names),
+        Statement(delete(table).where(condition), *names),
+    )
+
+
 _OWNED_TABLES = tuple(entry for entry in TABLES if entry.under is None)
-_TREE_TABLES = tuple(entry for entry in TABLES if entry.under is Id.TREE)
 _COUNT = {
     entry.table.name: Statement(
         select(func.count())
@@ -110,20 +119,35 @@ _COUNT = {
     )
     for entry in TABLES
 }
+_COUNT_OWNED, _COUNT_IN_TREE = (
+    {name_of(entry): _COUNT[entry.table.name] for entry in TABLES if entry.under is under}
+    for under in (None, Id.TREE)
+)
 _owned_namespaces = select(schema.namespace.c.id).where(schema.namespace.c.owner == bindparam("owner"))
 _owned_items = select(schema.item.c.id).where(schema.item.c.namespace.in_(_owned_namespaces))
 _STORE_ROWS = (
-    (schema.item_vector, schema.item_vector.c.item.in_(_owned_items)),
-    (schema.item, schema.item.c.namespace.in_(_owned_namespaces)),
-    (schema.namespace, schema.namespace.c.owner == bindparam("owner")),
+    _rows(schema.item_vector, schema.item_vector.c.item.in_(_owned_items), "owner"),
+    _rows(schema.item, schema.item.c.namespace.in_(_owned_namespaces), "owner"),
+    _rows(schema.namespace, schema.namespace.c.owner == bindparam("owner"), "owner"),
+)
+_OWNED_ROWS = tuple(
+    _rows(entry.table, entry.table.c.owner == bindparam("owner"), "owner")
+    for entry in _OWNED_TABLES
+    if entry.table not in (schema.tree, schema.namespace)
 )
 _old_items = _owned_items.where(schema.item.c.updated < bindparam("before"))
 _owned_lists = schema.chat_memory.c.owner == bindparam("owner")
-_CHAT_MEMORY = (schema.chat_memory, and_(_owned_lists, schema.chat_memory.c.id == bindparam("id")))
-_OLD_ROWS = (
-    (schema.item_vector, schema.item_vector.c.item.in_(_old_items)),
-    (schema.item, schema.item.c.id.in_(_old_items)),
-    (schema.chat_memory, and_(_owned_lists, schema.chat_memory.c.updated < bindparam("before"))),
+_old_lists = and_(_owned_lists, schema.chat_memory.c.updated < bindparam("before"))
+_CHAT_MEMORY = _rows(
+    schema.chat_memory, and_(_owned_lists, schema.chat_memory.c.id == bindparam("id")), "owner", "id"
+)
+_OLD_ROWS = tuple(
+    _rows(table, condition, "owner", "before")
+    for table, condition in (
+        (schema.item_vector, schema.item_vector.c.item.in_(_old_items)),
+        (schema.item, schema.item.c.id.in_(_old_items)),
+        (schema.chat_memory, _old_lists),
+    )
 )
 _trees = (
     select(schema.tree.c.id, schema.tree.c.conversation)
@@ -157,22 +181,22 @@ def owners(conn: Conn) -> list[str]:
 
 def count_below(conn: Conn, tree_id: int) -> Counter[str]:
     """The number of rows of a tree in each table."""
-    return _counts(conn, _TREE_TABLES, tree_id)
+    return _counts(conn, _COUNT_IN_TREE, tree_id)
 
 
 def count_nodes(conn: Conn, tree_id: int) -> int:
     """The number of nodes of a tree that are neither purged nor removed."""
-    return int(conn.all(_COUNT[schema.node.name], tree_id)[0][0])
+    return int(conn.all(_COUNT_IN_TREE["node"], tree_id)[0][0])
 
 
 def count_owned(conn: Conn, owner: str) -> dict[str, int]:
     """The number of rows of an owner in each table with an owner column; zeros are omitted."""
-    return {name: count for name, count in _counts(conn, _OWNED_TABLES, owner).items() if count}
+    return {name: count for name, count in _counts(conn, _COUNT_OWNED, owner).items() if count}
 
 
-def _counts(conn: Conn, entries: Sequence[MemoryTable], under: object) -> Counter[str]:
-    counted = conn.each(*((_COUNT[entry.table.name], (under,)) for entry in entries))
-    return Counter({name_of(entry): int(rows[0][0]) for entry, rows in zip(entries, counted, strict=True)})
+def _counts(conn: Conn, statements: Mapping[str, Statement], under: object) -> Counter[str]:
+    counted = conn.each(*[(statement, (under,)) for statement in statements.values()])
+    return Counter({name: int(rows[0][0]) for name, rows in zip(statements, counted, strict=True)})
 
 
 def delete_rest(conn: Conn, owner: str, conversation: str | None) -> Counter[str]:
@@ -182,9 +206,9 @@ def delete_rest(conn: Conn, owner: str, conversation: str | None) -> Counter[str
         conn.run(_DELETE_TREE, tree)
         counts["tree"] += 1
     if conversation is None:
-        counts += _delete(conn, (*_STORE_ROWS, *_OWNED_ROWS), owner=owner)
+        counts += _delete(conn, (*_STORE_ROWS, *_OWNED_ROWS), owner)
     else:
-        counts += _delete(conn, (_CHAT_MEMORY,), owner=owner, id=conversation)
+        counts += _delete(conn, (_CHAT_MEMORY,), owner, conversation)
     return counts
 
 
@@ -192,27 +216,17 @@ def delete_older(conn: Conn, owner: str, before: float) -> Counter[str]:
     """Delete items of the store and lists of chat memories that were last changed before a time, and what
     nothing needs then.
     """
-    counts = _delete(conn, _OLD_ROWS, owner=owner, before=before)
+    counts = _delete(conn, _OLD_ROWS, owner, before)
     for one in upkeep.registered():
         counts.update(one.prune(conn, owner))
     return counts
 
 
-_OWNED_ROWS = tuple(
-    (entry.table, entry.table.c.owner == bindparam("owner"))
-    for entry in _OWNED_TABLES
-    if entry.table not in (schema.tree, schema.namespace)
-)
-
-
-def _delete(
-    conn: Conn, conditions: tuple[tuple[Table, ColumnElement[bool]], ...], **values: object
-) -> Counter[str]:
+def _delete(conn: Conn, rows: Sequence[tuple[str, Statement, Statement]], *values: object) -> Counter[str]:
     counts: Counter[str] = Counter()
-    for table, condition in conditions:
-        count = Statement(select(func.count()).select_from(table).where(condition), *values)
-        counts[table.name.removeprefix(PREFIX)] += int(conn.all(count, *values.values())[0][0])
-        conn.run(Statement(delete(table).where(condition), *values), *values.values())
+    for name, count, deletion in rows:
+        counts[name] += int(conn.all(count, *values)[0][0])
+        conn.run(deletion, *values)
     return counts
 
 
