@@ -194,6 +194,20 @@ def test_the_vector_of_a_message_that_another_process_forgot_is_not_that_of_the_
         assert similarity_of[5] is None
 
 
+def test_a_recall_whose_indexes_lack_nothing_is_one_transaction(
+    url: str, owner: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with MemorySystem(url, owner=owner, embeddings=WordEmbeddings()) as system:
+        memory = system.conversation("c")
+        memory.append("stars", "helium")
+        memory.recall("stars")
+        database, reads = system.runtime.database, []
+        plain = database.read
+        monkeypatch.setattr(database, "read", lambda transaction: reads.append(0) or plain(transaction))
+        assert memory.recall("helium")[0].node.id == 2
+        assert len(reads) == 1
+
+
 @pytest.mark.parametrize("scope", ["conversation", "owner"])
 def test_messages_that_were_purged_before_they_were_indexed_are_not_looked_for_again(
     url: str, owner: str, monkeypatch: pytest.MonkeyPatch, scope: Any

@@ -306,6 +306,19 @@ def test_a_database_that_cannot_be_set_up_leaves_nothing_open(
     assert left_open() == []
 
 
+def test_the_triggers_of_checksums_are_created_by_the_first_write(tmp_path: Path) -> None:
+    with MemorySystem(tmp_path / "memory.db", embeddings=False) as system:
+        system.conversation("c").append("a", "b")
+    count = Statement.of(sqlite="SELECT count(*) FROM sqlite_temp_master", postgresql="")
+    with MemorySystem(tmp_path / "memory.db", embeddings=False) as system:
+        assert len(system.conversation("c").messages) == 2
+        database: Any = system.resources.database
+        assert database._conn.all(count) == [(0,)]
+        system.conversation("c").append("c", "d")
+        assert database._conn.all(count) != [(0,)]
+        assert system.conversation("c").verify().problems == ()
+
+
 @pytest.mark.parametrize("name", [None, "memory.db"])
 def test_a_database_that_was_never_closed_closes_its_connections(tmp_path: Path, name: str | None) -> None:
     system = MemorySystem(None if name is None else str(tmp_path / name), embeddings=False)
