@@ -277,7 +277,7 @@ class _Appender(NodeWriter):
     """The key of the newest system message, if this appender added it."""
     placements: tuple[tuple[int, str, Placement], ...] = ()
     """The placements of the new nodes, to be stored with them."""
-    _ids: frozenset[str] = frozenset()  # the message ids that pending rows may have
+    _ids: set[str] | None = None  # the message ids that pending rows may have
 
     def append(self, write: Append) -> Written:
         head, parent, drafts = self.head, write.parent, write.drafts
@@ -357,9 +357,10 @@ class _Appender(NodeWriter):
 
     def _node_of(self, message: str) -> NodeRow | None:
         """The live node of a message, else its newest node."""
-        if message in self._ids:
+        ids = self._ids = self._ids or set()
+        if message in ids:
             self.flush()
-        self._ids |= {message}
+        ids.add(message)
         return nodes.by_message(self.conn, self.tree, message)
 
 
