@@ -107,7 +107,7 @@ def _of_message(rows: Select[Any]) -> Statement:
 
 
 _VERSIONS = _of_message(_rows())
-_PLACES = _of_message(select(*node.c["key", "seq", "state", "created"]))
+_PLACES = _of_message(select(*node.c["key", "seq", "state", "created", "superseded_by"]))
 _RANGE = node.c.key.between(bindparam("first"), bindparam("last"))
 
 
@@ -597,6 +597,7 @@ class MessagePlace(NamedTuple):
     seq: int
     state: int
     created: float
+    superseded_by: int | None
 
 
 def places(conn: Conn, tree_id: int, message: str) -> list[MessagePlace]:
@@ -610,8 +611,13 @@ def places_query(tree_id: int, message: str) -> BoundStatement:
 
 
 def first_version(conn: Conn, tree_id: int, message: str) -> int | None:
-    """The number of the first version of a message in any place; `None` if it is not stored."""
-    return min((place.seq for place in places(conn, tree_id, message)), default=None)
+    """The number of the first version of a message in any place; `None` if it is not stored.
+
+    A message that was removed with all its versions and is said again is another message.
+    """
+    found = places(conn, tree_id, message)
+    again = [place for place in found if place.state not in HIDDEN or place.superseded_by is not None]
+    return min((place.seq for place in again or found), default=None)
 
 
 def children(conn: Conn, tree_id: int, above: Collection[tuple[int, int]]) -> list[Outline]:

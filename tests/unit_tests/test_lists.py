@@ -139,6 +139,21 @@ def test_the_same_lists_are_the_same_tree_through_every_interface(seed: int) -> 
             ("h7", "a3"),
             id="a fork after a fork continues the end of its list",
         ),
+        pytest.param(
+            True,
+            [
+                ("resend", 0, 0),
+                ("call", 0, 0),
+                ("remove_turn", 0, 0),
+                ("remove_turn", 0, 0),
+                ("edit", 1, 0),
+                ("resend", 0, 0),
+                ("replay", 2, 0),
+                ("again", 0, 0),
+            ],
+            ("h2", "a8"),
+            id="an edited question is a new one if the question was removed",
+        ),
     ],
 )
 def test_a_list_is_the_same_tree_through_every_interface_where(
