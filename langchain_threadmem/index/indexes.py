@@ -26,7 +26,7 @@ from langchain_threadmem.index.chroma import (
 )
 from langchain_threadmem.index.language import ENGLISH, Language
 from langchain_threadmem.index.vector_index import VectorIndex
-from langchain_threadmem.storage.urls import is_url
+from langchain_threadmem.storage.database import is_url
 
 if TYPE_CHECKING:
     from chromadb.api import ClientAPI

@@ -25,9 +25,8 @@ from sqlalchemy.engine import make_url
 
 from langchain_threadmem import MemorySystem
 from langchain_threadmem.errors import InputError, PersistenceError
-from langchain_threadmem.storage.database import open_database
+from langchain_threadmem.storage.database import open_database, without_password
 from langchain_threadmem.storage.statements import Conn, Statement
-from langchain_threadmem.storage.urls import without_password
 
 pytestmark = pytest.mark.postgres
 ON_REPLICA = Statement.of(sqlite="", postgresql="SELECT pg_is_in_recovery()")

@@ -90,8 +90,7 @@ class Access:
             PersistenceError: The command works on all owners, and row-level security hides them.
         """
         from langchain_threadmem.maintenance.removal import tables
-        from langchain_threadmem.storage.database import open_database
-        from langchain_threadmem.storage.urls import sqlite_file
+        from langchain_threadmem.storage.database import open_database, sqlite_file
 
         file = sqlite_file(self.db)
         if file is not None and not file.is_file():
@@ -120,7 +119,7 @@ class Access:
         if self.everybody:
             return [replace(self, owner=owner) for owner in existing]
         if len(existing) > 1:
-            from langchain_threadmem.storage.urls import quoted
+            from langchain_threadmem.storage.database import quoted
 
             raise InputError(
                 f"{quoted(self.db)} has the memories of {listed(existing)}; choose one with --owner NAME, or "
@@ -218,7 +217,7 @@ def _resolve_database(given: dict[str, Any], conversation: Literal["optional", "
     if is_required and given["conversation"] is None:
         raise click.UsageError("missing argument CONVERSATION", click.get_current_context())
     if argument is not None and given["db"] is not None:
-        from langchain_threadmem.storage.urls import quoted
+        from langchain_threadmem.storage.database import quoted
 
         raise InputError(
             f"--db {quoted(given['db'])} and {quoted(argument)} both name a database; leave one out"

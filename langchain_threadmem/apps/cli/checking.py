@@ -98,7 +98,7 @@ def repair(
     from langchain_threadmem.apps.transfer import backup as backing_up
     from langchain_threadmem.engine.flow import run
     from langchain_threadmem.maintenance import repair as repairing
-    from langchain_threadmem.storage.urls import without_password
+    from langchain_threadmem.storage.database import without_password
 
     found = _verified(access)
     copy, repairs = None, dict[str, list[str]]()
@@ -157,7 +157,7 @@ def _copy_of(database: str) -> str:
     """An unused name for a copy: a file beside an SQLite database, or a folder for a server."""
     from datetime import datetime
 
-    from langchain_threadmem.storage.urls import sqlite_file
+    from langchain_threadmem.storage.database import sqlite_file
 
     file, time = sqlite_file(database), datetime.now().strftime("%Y%m%d-%H%M%S")
     return f"threadmem-{time}" if file is None else str(file.with_name(f"{file.name}.{time}.bak"))

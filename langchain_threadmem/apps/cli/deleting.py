@@ -147,7 +147,7 @@ def erase(
 
 
 def _described(database: str, owner: str, conversation: str | None, before: str | None) -> str:
-    from langchain_threadmem.storage.urls import quoted
+    from langchain_threadmem.storage.database import quoted
 
     subject = "all data" if conversation is None else f"conversation {conversation!r}"
     if before is not None:
@@ -163,7 +163,7 @@ def _has_trees(system: MemorySystem, conversation: str) -> bool:
 
 
 def _print_receipt(receipt: Receipt, database: str) -> None:
-    from langchain_threadmem.storage.urls import quoted
+    from langchain_threadmem.storage.database import quoted
 
     subject = "all data" if receipt.conversation is None else f"conversation {receipt.conversation!r}"
     before = "" if receipt.before is None else f" before {receipt.before.isoformat()}"

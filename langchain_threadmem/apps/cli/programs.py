@@ -186,7 +186,7 @@ def _access(access: Access, *, is_copy: bool) -> Iterator[Access]:
 
     from langchain_threadmem.apps.transfer.backup import backup
     from langchain_threadmem.apps.transfer.convert import convert
-    from langchain_threadmem.storage.urls import sqlite_file
+    from langchain_threadmem.storage.database import sqlite_file
 
     with access.open(read_only=True) as system:  # The owner of the database; a missing one is an error.
         owner = system.owner

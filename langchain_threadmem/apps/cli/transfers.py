@@ -199,7 +199,7 @@ def backup(access: Access, target: str, as_json: bool) -> int:
     """
     from langchain_threadmem.apps.transfer import backup as backing_up
     from langchain_threadmem.maintenance.statistics.verbs import bytes_of
-    from langchain_threadmem.storage.urls import sqlite_file, without_password
+    from langchain_threadmem.storage.database import sqlite_file, without_password
 
     with progress_bar("backup") as update:
         problems = backing_up.backup(access.db, target, lambda table, done, total: update(done, total, table))

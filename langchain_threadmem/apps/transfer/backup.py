@@ -7,9 +7,8 @@ from pathlib import Path
 
 from langchain_threadmem.apps.transfer.convert import TableProgress, convert, is_folder
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.storage.database import open_database
+from langchain_threadmem.storage.database import open_database, sqlite_file
 from langchain_threadmem.storage.sqlite import SqliteDatabase
-from langchain_threadmem.storage.urls import sqlite_file
 
 
 def backup(

@@ -25,11 +25,10 @@ from langchain_threadmem.errors import InputError, PersistenceError
 from langchain_threadmem.maintenance.removal import tables
 from langchain_threadmem.maintenance.verify import problems_of
 from langchain_threadmem.messages.ids import name_of
-from langchain_threadmem.storage.database import open_database
+from langchain_threadmem.storage.database import is_url, open_database, quoted, sqlite_file
 from langchain_threadmem.storage.row_security import check_sees_all_owners
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.storage.transaction import Database
-from langchain_threadmem.storage.urls import is_url, quoted, sqlite_file
 
 TableProgress = Callable[[str, int, int], None]
 """A callback of the current activity, the steps done, and all steps (0 if the number is unknown)."""

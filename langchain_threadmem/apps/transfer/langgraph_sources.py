@@ -22,7 +22,7 @@ from sqlalchemy.engine import URL
 
 from langchain_threadmem.errors import InputError, PersistenceError
 from langchain_threadmem.messages.text import listed
-from langchain_threadmem.storage.urls import parse_url, sqlite_file
+from langchain_threadmem.storage.database import parse_url, sqlite_file
 from langchain_threadmem.tree.graph import parents_first
 
 Calls = dict[tuple[str, str], list[tuple[int, str, Any]]]

@@ -11,12 +11,11 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.storage import schema
-from langchain_threadmem.storage.database import unopened
+from langchain_threadmem.storage.database import quoted, unopened
 from langchain_threadmem.storage.migrations import LOCK, drop_views
 from langchain_threadmem.storage.partitioning.partitioned_tables import TREE, WITHOUT_TREE, partitioned_tables
 from langchain_threadmem.storage.row_security import check_sees_all_owners
 from langchain_threadmem.storage.statements import Conn, Statement
-from langchain_threadmem.storage.urls import quoted
 
 FEWEST, MOST = 2, 1024
 _OLD = "_unpartitioned"
