@@ -39,6 +39,7 @@ from benchmarks.checkpoint import config_of
 from benchmarks.statements import SUBJECTS, WordVectors
 from langchain_threadmem import MemorySystem, ThreadMemSaver, select_thread_node
 from langchain_threadmem.langgraph.node import ThreadedState
+from langchain_threadmem.storage.pipeline import Pipeline
 
 MINE, PEER, SYNC_PEER = "langchain_threadmem", "AsyncPostgresSaver", "PostgresSaver"
 MOST, MOST_CPU, MOST_STATEMENTS = 1.2, 1.0, 15
@@ -143,18 +144,23 @@ def sync_lines(url: str, lengths: Sequence[int], repeats: int) -> Iterator[Line]
 def statements() -> Iterator[Counter[str]]:
     """Count the statements that sync and async connections send, without `BEGIN` and `COMMIT`."""
     counted: Counter[str] = Counter()
-    real = psycopg.cursor.BaseCursor._maybe_prepare_gen  # type: ignore[attr-defined]
+    peer, mine = psycopg.cursor.BaseCursor._maybe_prepare_gen, Pipeline.execute  # type: ignore[attr-defined]
 
-    def counting(self: Any, query: Any, *arguments: Any, **options: Any) -> Any:
-        is_counted = not query.query.startswith((b"BEGIN", b"COMMIT"))
-        counted[MINE if isinstance(self, psycopg.Cursor) else PEER] += is_counted
-        return real(self, query, *arguments, **options)
+    def counting_peer(self: Any, query: Any, *arguments: Any, **options: Any) -> Any:
+        counted[PEER] += not query.query.startswith((b"BEGIN", b"COMMIT"))
+        return peer(self, query, *arguments, **options)
 
-    psycopg.cursor.BaseCursor._maybe_prepare_gen = counting  # type: ignore[attr-defined]
+    def counting_mine(self: Pipeline, sql: str, *values: Any) -> int:
+        counted[MINE] += not sql.startswith(("BEGIN", "COMMIT"))
+        return mine(self, sql, *values)
+
+    psycopg.cursor.BaseCursor._maybe_prepare_gen = counting_peer  # type: ignore[attr-defined]
+    Pipeline.execute = counting_mine  # type: ignore[method-assign]
     try:
         yield counted
     finally:
-        psycopg.cursor.BaseCursor._maybe_prepare_gen = real  # type: ignore[attr-defined]
+        psycopg.cursor.BaseCursor._maybe_prepare_gen = peer  # type: ignore[attr-defined]
+        Pipeline.execute = mine  # type: ignore[method-assign]
 
 
 async def routed_statements(url: str) -> Line:

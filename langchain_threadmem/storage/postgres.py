@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -33,16 +33,8 @@ from langchain_threadmem.errors import InputError, PersistenceError, StorageBusy
 from langchain_threadmem.storage import schema
 from langchain_threadmem.storage.group_commit import Threaded
 from langchain_threadmem.storage.migrations import LOCK, check, is_newest, migrate
-from langchain_threadmem.storage.statements import (
-    MOST_TOGETHER,
-    BoundStatement,
-    Conn,
-    Cursor,
-    FormName,
-    Statement,
-    refused,
-    with_rows,
-)
+from langchain_threadmem.storage.pipeline import Pipeline, PipelinedConn
+from langchain_threadmem.storage.statements import Conn, FormName
 from langchain_threadmem.storage.transaction import LastWrite, Transaction, inside_transaction, nested
 
 if TYPE_CHECKING:
@@ -62,8 +54,6 @@ READ = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 """The beginning of a read. The level is always named: a role or a database may have another default."""
 LATEST = "BEGIN ISOLATION LEVEL READ COMMITTED"
 """The beginning of a write: after a wait for the row of its tree it sees what the other write has changed."""
-PREPARE_AFTER = 5
-"""A connection prepares a statement at its next execution after so many."""
 _STATE = (
     "SELECT pg_backend_pid(), set_config('jit', 'off', pg_backend_pid() <> {process}), "
     "set_config('default_transaction_isolation', 'read committed', pg_backend_pid() <> {process}), "
@@ -136,6 +126,7 @@ class PostgresDatabase(Threaded, forking.Forkable):
             pool_size=pool_size,
             max_overflow=max_overflow,
             timeout=POOL_SECONDS,
+            reset_on_return=None,  # a transaction ends before its connection is returned
             use_lifo=True,  # the connection that was used last has prepared statements
         )
         self._inherited: list[Pool] = []  # the pools of parents, whose deletion would close connections
@@ -192,7 +183,8 @@ class PostgresDatabase(Threaded, forking.Forkable):
         """The state of the tables; `None` if there are none. The first call looks for a pooler."""
         import psycopg
 
-        with self._typed_errors(), self._connection() as connection:
+        with self._typed_errors(), self._connection() as pipeline:
+            connection = pipeline.connection
             try:
                 state_of = _STATE.format(process=connection.info.backend_pid)
                 process, _, _, *state = connection.execute(state_of).fetchall()[0]
@@ -201,7 +193,6 @@ class PostgresDatabase(Threaded, forking.Forkable):
             self._is_direct = process == connection.info.backend_pid
             if self._prepares is None:
                 self._prepares = self._is_direct
-            connection.prepare_threshold = self._prepare_threshold
             found = _DatabaseState(*state)
             self._form = "partitioned" if found.partitioned else "postgresql"
             return found
@@ -252,35 +243,26 @@ class PostgresDatabase(Threaded, forking.Forkable):
         return self._transact(READ, transaction, owner)
 
     def _transact(self, begin: str, transaction: Transaction[T], owner: OwnedDatabase | None = None) -> T:
-        import psycopg
-
         if inside_transaction.get():
             raise nested()
         outside = inside_transaction.set(True)
         try:
-            with self._typed_errors(), self._connection() as connection:
-                conn = PipelinedConn(connection, self._form)
+            with self._typed_errors(), self._connection() as pipeline:
                 # Row-level security names the owner in a transaction, and a pooler is no session.
                 is_session = self._is_direct and not (self.row_security or self._read_only)
                 # Encryption may store a proof of the key before the last statement.
                 is_plain = owner is None or owner.seal is None
-                if is_session and is_plain and isinstance(transaction, LastWrite):
+                is_last = is_session and is_plain and isinstance(transaction, LastWrite)
+                with pipeline.begin(prepares=bool(self._prepares), is_transaction=not is_last):
+                    conn = PipelinedConn(pipeline, self._form)
+                    conn.restricted = bool(self.row_security)
+                    if not is_last:
+                        conn.script(begin, *(() if self._is_direct else ("SET LOCAL jit = off",)))
                     if owner is not None:
                         owner.own(conn)
-                    written: T = transaction(conn)
-                    return written
-                try:
-                    with connection.pipeline():
-                        conn.restricted = bool(self.row_security)
-                        conn.script(begin, *(() if self._is_direct else ("SET LOCAL jit = off",)))
-                        if owner is not None:
-                            owner.own(conn)
-                        result = transaction(conn)
+                    result = transaction(conn)
+                    if not is_last:
                         conn.script("COMMIT")
-                except BaseException:
-                    with suppress(psycopg.Error):
-                        connection.rollback()
-                    raise
             return result
         finally:
             inside_transaction.reset(outside)
@@ -334,14 +316,17 @@ class PostgresDatabase(Threaded, forking.Forkable):
         return repr(self._url.render_as_string(hide_password=True))
 
     @contextmanager
-    def _connection(self) -> Iterator[psycopg.Connection[Any]]:
+    def _connection(self) -> Iterator[Pipeline]:
         pooled = self._checked_out()
-        connection = cast("psycopg.Connection[Any]", pooled.driver_connection)
+        pipeline = pooled.info.get("pipeline")
+        if pipeline is None:
+            connection = cast("psycopg.Connection[Any]", pooled.driver_connection)
+            pipeline = pooled.info["pipeline"] = Pipeline(connection)
         try:
-            yield connection
+            yield pipeline
         finally:
             pooled.info["used"] = time.monotonic()
-            if connection.closed:
+            if not pipeline.is_idle:
                 self._broken = time.monotonic()
                 pooled.invalidate()
             pooled.close()
@@ -363,17 +348,13 @@ class PostgresDatabase(Threaded, forking.Forkable):
         # The encoding of a database, which psycopg uses otherwise, may be SQL_ASCII: texts would be bytes.
         options |= {
             "autocommit": True,
-            "prepare_threshold": self._prepare_threshold,
+            "prepare_threshold": None,
             "client_encoding": "UTF8",
         }
         connection = psycopg.connect(*arguments, **options)
         if self._is_direct:
             connection.execute("SET jit = off; SET default_transaction_isolation = 'read committed'")
         return cast("DBAPIConnection", connection)
-
-    @property
-    def _prepare_threshold(self) -> int | None:
-        return PREPARE_AFTER if self._prepares else None
 
     def _checked_out(self) -> PoolProxiedConnection:
         import psycopg
@@ -422,103 +403,3 @@ class PostgresDatabase(Threaded, forking.Forkable):
                 self._end()
                 raise
         raise self._closed()
-
-
-class PipelinedConn(Conn):
-    """An open transaction in a pipeline."""
-
-    __slots__ = ("_connection", "_later")
-
-    def __init__(self, connection: psycopg.Connection[Any], form: FormName) -> None:
-        # A cursor that is used again before its result arrives would read that result as the next one.
-        super().__init__(connection.cursor(), "postgresql", connection.cursor(), form)
-        self._connection = connection
-        self._later: list[tuple[Statement, Sequence[Sequence[Any]]]] = []
-
-    def run(self, statement: Statement, *values: Any) -> None:
-        """Execute a statement that returns no rows."""
-        self._flush()
-        super().run(statement, *values)
-
-    def all(self, statement: Statement, *values: Any) -> list[tuple[Any, ...]]:
-        """Execute a statement and return all its rows."""
-        self._flush()
-        return super().all(statement, *values)
-
-    def many(self, statement: Statement, rows: Iterable[Sequence[Any]]) -> None:
-        """Execute a statement once for each row of values."""
-        self._flush()
-        super().many(statement, rows)
-
-    def script(self, *statements: str) -> None:
-        """Execute statements that are given as text, such as `COMMIT`."""
-        self._flush()
-        super().script(*statements)
-
-    def later(self, statement: Statement, rows: Sequence[Sequence[Any]]) -> None:
-        """Execute a statement for each row of values, in one statement with its neighbours."""
-        if len(rows) > MOST_TOGETHER:
-            self.many(statement, rows)
-        elif rows:
-            if any(queued is statement for queued, _ in self._later):
-                self._flush()  # It may change a row again, which one statement cannot.
-            self._later.append((statement, rows))
-
-    def _flush(self) -> None:
-        """Execute the statements of `later`: all but the last are common table expressions of the last."""
-        if not self._later:
-            return
-        queued, self._later = self._later, []
-        texts, values = list[str](), list[Any]()
-        for statement, rows in queued:
-            sql, order = statement.forms.get(self._form) or statement.form(self._form)
-            is_insertion = sql.startswith("INSERT ")
-            texts += ["{} {}{}".format(*with_rows(sql, len(rows)))] if is_insertion else [sql] * len(rows)
-            for row in rows:
-                values += row if order is None else order(row)
-        parts = ", ".join(f"part{n} AS ({sql})" for n, sql in enumerate(texts[:-1]))
-        self._send(f"WITH {parts} {texts[-1]}" if parts else texts[-1], values, self._writing)
-
-    def if_any(
-        self, condition: BoundStatement, insertion: Statement, rows: Sequence[Sequence[Any]]
-    ) -> list[tuple[Any, ...]]:
-        """Insert rows if a query returns a row, which is locked; the first rows in the same statement."""
-        if not rows:
-            return self.all(condition[0], *condition[1])
-        self._flush()
-        (sql, order), given = condition[0].form(self._form), condition[1]
-        values = [*(given if order is None else order(given))]
-        into, order_row = insertion.form(self._form)
-        first, rest = rows[:MOST_TOGETHER], rows[MOST_TOGETHER:]
-        for row in first:
-            values += row if order_row is None else order_row(row)
-        before, listed, after = with_rows(into, len(first))
-        self._send(
-            f"WITH found AS ({sql} FOR UPDATE), inserted AS "
-            f"({before} SELECT new.* FROM found CROSS JOIN ({listed}) AS new{after}) SELECT * FROM found",
-            values,
-            self._cursor,
-        )
-        found: list[tuple[Any, ...]] = self._cursor.fetchall()
-        if found and rest:
-            self.many(insertion, rest)
-        return found
-
-    def _send(self, sql: str, values: Sequence[Any], cursor: Cursor) -> None:
-        try:
-            cursor.execute(sql, values)
-        except (UnicodeEncodeError, OverflowError) as error:
-            raise refused(error) from error
-
-    def each(self, *queries: BoundStatement) -> list[list[tuple[Any, ...]]]:
-        """Execute independent statements in one round trip."""
-        self._flush()
-        cursors: list[Cursor] = []
-        for statement, values in queries:
-            sql, order = statement.forms.get(self._form) or statement.form(self._form)
-            cursors.append(self._connection.cursor() if cursors else self._cursor)
-            try:
-                cursors[-1].execute(sql, values if order is None else order(values))
-            except (UnicodeEncodeError, OverflowError) as error:
-                raise refused(error) from error
-        return [cursor.fetchall() for cursor in cursors]

@@ -184,18 +184,16 @@ class Conn:
     Results are complete lists of tuples, since transactions are short and the cursor is reused.
     """
 
-    __slots__ = ("_cursor", "_form", "_writing", "dialect", "plain", "restricted", "seal")
+    __slots__ = ("_cursor", "_form", "dialect", "plain", "restricted", "seal")
 
     def __init__(
         self,
         cursor: Cursor,
         dialect: DialectName,
-        writing: Cursor | None = None,
         form: FormName | None = None,
     ) -> None:
         self._cursor = cursor
         self._form: FormName = form or dialect
-        self._writing = cursor if writing is None else writing  # for statements that return no rows
         self.dialect: DialectName = dialect
         self.seal: Seal | None = None
         """Encrypts the data of the owner of the transaction."""
@@ -213,7 +211,7 @@ class Conn:
         """Execute a statement that returns no rows."""
         sql, order = statement.forms.get(self._form) or statement.form(self._form)
         try:
-            self._writing.execute(sql, values if order is None else order(values))
+            self._cursor.execute(sql, values if order is None else order(values))
         except (UnicodeEncodeError, OverflowError) as error:
             raise refused(error) from error
 
@@ -239,7 +237,7 @@ class Conn:
         """Execute a statement once for each row of values."""
         sql, order = statement.forms.get(self._form) or statement.form(self._form)
         try:
-            self._writing.executemany(sql, rows if order is None else [order(row) for row in rows])
+            self._cursor.executemany(sql, rows if order is None else [order(row) for row in rows])
         except (UnicodeEncodeError, OverflowError) as error:
             raise refused(error) from error
 
@@ -272,7 +270,7 @@ class Conn:
     def script(self, *statements: str) -> None:
         """Execute statements that are given as text, such as table definitions."""
         for sql in statements:
-            self._writing.execute(sql)
+            self._cursor.execute(sql)
 
 
 def with_rows(insertion: str, count: int) -> tuple[str, str, str]:

@@ -27,7 +27,7 @@ from langchain_threadmem.errors import (
     PersistenceError,
     StorageBusyError,
 )
-from langchain_threadmem.storage import postgres, schema, sqlite
+from langchain_threadmem.storage import pipeline, postgres, schema, sqlite
 from langchain_threadmem.storage.database import open_database
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of
 from langchain_threadmem.storage.transaction import Database
@@ -596,6 +596,65 @@ def test_writes_that_wait_for_each_other_are_all_committed(postgres_url: str) ->
         thread.join(60)
     database.close()
     assert sorted(results) == [1, 2]
+
+
+@pytest.fixture
+def connection(postgres_url: str) -> Iterator[Database]:
+    """A PostgreSQL database with one connection, whose statements are prepared."""
+    database = open_database(f"{postgres_url}{'&' if '?' in postgres_url else '?'}prepared_statements=true")
+    yield database
+    database.close()
+
+
+def a_select(text: str) -> Statement:
+    return Statement.of(sqlite="?", postgresql=f"SELECT {text}")
+
+
+@pytest.mark.postgres
+def test_a_connection_keeps_the_statements_that_it_executes_most(connection: Database) -> None:
+    for round_ in range(pipeline.PREPARE_AFTER + 3):
+        for n in range(pipeline.MOST_PREPARED + 5):
+            found = connection.read(lambda conn, n=n: conn.all(a_select(f"{n} + %s::int"), 1))
+            assert found == [(n + 1,)], round_
+    count = Statement.of(sqlite="", postgresql="SELECT count(*) FROM pg_prepared_statements")
+    assert connection.read(lambda conn: conn.one(count)) == (pipeline.MOST_PREPARED,)
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("good", [0, 2 * pipeline.PREPARE_AFTER])
+def test_a_statement_that_failed_is_executed_again(connection: Database, good: int) -> None:
+    ratio = a_select("%s / %s")
+    for divisor in [*[1] * good, *[0] * (pipeline.PREPARE_AFTER + 2)]:
+        if divisor:
+            connection.read(lambda conn: conn.all(ratio, 8, 1))
+            continue
+        with pytest.raises(PersistenceError, match="division by zero"):
+            connection.read(lambda conn: conn.all(ratio, 8, 0))
+    assert connection.read(lambda conn: conn.all(ratio, 8, 2)) == [(4,)]
+
+
+@pytest.mark.postgres
+def test_an_interrupted_transaction_is_rolled_back_and_its_connection_serves_the_next(
+    connection: Database, owner: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wait = pipeline.Pipeline._wait
+
+    def interrupt(self: object) -> None:
+        monkeypatch.setattr(pipeline.Pipeline, "_wait", wait)
+        raise KeyboardInterrupt
+
+    def write(conn: Conn) -> None:
+        trees.find_or_create(conn, owner, "interrupted", 1.0)
+        monkeypatch.setattr(pipeline.Pipeline, "_wait", interrupt)
+        conn.all(a_select("pg_sleep(600)"))
+
+    with pytest.raises(KeyboardInterrupt):
+        connection.write(write)
+    assert connection.read(lambda conn: trees.find(conn, owner, "interrupted")) is None
+    active = a_select(
+        "count(*) FROM pg_stat_activity WHERE state = 'active' AND query = 'SELECT pg_sleep(600)'"
+    )
+    assert connection.read(lambda conn: conn.one(active)) == (0,)
 
 
 @pytest.mark.postgres
