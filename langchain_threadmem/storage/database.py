@@ -11,8 +11,6 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.storage.postgres import PostgresDatabase
-from langchain_threadmem.storage.replicas import ReplicatedDatabase
 from langchain_threadmem.storage.sqlite import SqliteDatabase
 from langchain_threadmem.storage.transaction import Database
 
@@ -218,6 +216,9 @@ def unopened(
     location = parse_url(url)
     pool = {"pool_size": pool_size, "max_overflow": max_overflow}
     if isinstance(location, URL):
+        from langchain_threadmem.storage.postgres import PostgresDatabase
+        from langchain_threadmem.storage.replicas import ReplicatedDatabase
+
         server, replica = with_replica(location)
         server, options = with_options(server, pool)
         if replica is not None:

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from itertools import count
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from langchain_threadmem.storage.statements import (
@@ -48,13 +49,14 @@ class Pipeline:
 
     Attributes:
         connection: The connection.
+        used: The time of its last use; infinite for a new connection.
     """
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         from psycopg import errors, pq
         from psycopg.adapt import PyFormat, Transformer
 
-        self.connection = connection
+        self.connection, self.used = connection, inf
         self._pgconn = connection.pgconn
         self._adapter = Transformer(connection)
         self._errors, self._auto = errors, PyFormat.AUTO

@@ -1,4 +1,4 @@
-"""PostgreSQL databases, with SQLAlchemy's connection pool and psycopg.
+"""PostgreSQL databases, with psycopg and a pool of connections.
 
 A transaction is a pipeline: a statement without rows is sent together with the next query or the COMMIT, so a
 transaction takes one round trip per query. The first statement of a write locks the row of its tree
@@ -19,13 +19,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy.dialects.postgresql.psycopg import dialect as psycopg_dialect
 from sqlalchemy.engine import URL
-from sqlalchemy.engine.interfaces import DBAPIConnection
-from sqlalchemy.exc import TimeoutError as PoolTimeoutError
-from sqlalchemy.pool import Pool, PoolProxiedConnection, QueuePool
 
 from langchain_threadmem.common import forking
 from langchain_threadmem.common.type_variables import T
@@ -121,15 +118,8 @@ class PostgresDatabase(Threaded, forking.Forkable):
         self._prepares = prepared_statements
         self._is_direct = False  # whether the server itself answers, and no pooler
         self._read_only = read_only
-        self._connections = QueuePool(
-            self._connect,
-            pool_size=pool_size,
-            max_overflow=max_overflow,
-            timeout=POOL_SECONDS,
-            reset_on_return=None,  # a transaction ends before its connection is returned
-            use_lifo=True,  # the connection that was used last has prepared statements
-        )
-        self._inherited: list[Pool] = []  # the pools of parents, whose deletion would close connections
+        self._sizes = pool_size, pool_size + max_overflow
+        self._free: list[Pipeline] = []  # The connection that was used last has prepared statements.
         self._ended_count = 0  # the number of ended transactions
         self._broken = -inf  # the time at which a connection was last found broken
         self._callers = 0  # the number of threads that have or open a connection
@@ -168,7 +158,7 @@ class PostgresDatabase(Threaded, forking.Forkable):
             assert state is not None  # The tables exist now.
             return state.restricted
         except BaseException:
-            self._connections.dispose()
+            self._close_free()
             raise
 
     def _create(self, conn: Conn) -> None:
@@ -201,8 +191,7 @@ class PostgresDatabase(Threaded, forking.Forkable):
         """In a child, drop threads and connections without closing the connections of the parent."""
         if child:
             self._pool, self._group = None, None
-            self._inherited.append(self._connections)
-            self._connections = self._connections.recreate()
+            self._free = []  # psycopg closes no connection of another process
             self._returned, self._callers = threading.Condition(forking.lock()), 0
 
     def write(self, transaction: Transaction[T], owner: OwnedDatabase | None = None) -> T:
@@ -309,7 +298,15 @@ class PostgresDatabase(Threaded, forking.Forkable):
         """
         self._finish()
         self.closed = True
-        self._connections.dispose()
+        self._close_free()
+
+    def _close_free(self) -> None:
+        with self._returned:
+            free, self._free = self._free, []
+            self._ended_count += 1
+            self._returned.notify_all()
+        for pipeline in free:
+            pipeline.connection.close()
 
     @property
     def _name(self) -> str:
@@ -317,31 +314,30 @@ class PostgresDatabase(Threaded, forking.Forkable):
 
     @contextmanager
     def _connection(self) -> Iterator[Pipeline]:
-        pooled = self._checked_out()
-        pipeline = pooled.info.get("pipeline")
-        if pipeline is None:
-            connection = cast("psycopg.Connection[Any]", pooled.driver_connection)
-            pipeline = pooled.info["pipeline"] = Pipeline(connection)
+        pipeline = self._checked_out()
         try:
             yield pipeline
         finally:
-            pooled.info["used"] = time.monotonic()
+            pipeline.used = time.monotonic()
             if not pipeline.is_idle:
-                self._broken = time.monotonic()
-                pooled.invalidate()
-            pooled.close()
-            self._end()
-            if self.closed:  # during the transaction
-                self._connections.dispose()
+                self._broken = pipeline.used
+                pipeline.connection.close()
+            self._end(pipeline)
 
-    def _end(self) -> None:
-        """Let a caller that waits for a connection try again."""
+    def _end(self, pipeline: Pipeline | None = None) -> None:
+        """End the use of a connection, and let a caller that waits for one try again."""
         with self._returned:
+            is_kept = not self.closed and len(self._free) < self._sizes[0]
+            if pipeline is not None and is_kept and not pipeline.connection.closed:
+                self._free.append(pipeline)
+                pipeline = None
             self._callers -= 1
             self._ended_count += 1
             self._returned.notify()
+        if pipeline is not None:
+            pipeline.connection.close()
 
-    def _connect(self) -> DBAPIConnection:
+    def _connect(self) -> psycopg.Connection[Any]:
         import psycopg
 
         arguments, options = psycopg_dialect().create_connect_args(self._url)  # type: ignore[no-untyped-call]
@@ -351,55 +347,57 @@ class PostgresDatabase(Threaded, forking.Forkable):
             "prepare_threshold": None,
             "client_encoding": "UTF8",
         }
-        connection = psycopg.connect(*arguments, **options)
+        connection: psycopg.Connection[Any] = psycopg.connect(*arguments, **options)
         if self._is_direct:
             connection.execute("SET jit = off; SET default_transaction_isolation = 'read committed'")
-        return cast("DBAPIConnection", connection)
+        return connection
 
-    def _checked_out(self) -> PoolProxiedConnection:
+    def _checked_out(self) -> Pipeline:
         import psycopg
 
         while True:
-            pooled = self._pooled()
-            if pooled.info.get("used", inf) > max(time.monotonic() - IDLE_SECONDS, self._broken):
-                return pooled
+            pipeline = self._pooled()
+            if pipeline.used > max(time.monotonic() - IDLE_SECONDS, self._broken):
+                return pipeline
             try:
-                cast("psycopg.Connection[Any]", pooled.driver_connection).execute("")
-                return pooled
+                pipeline.connection.execute("")
+                return pipeline
             except psycopg.Error:
-                pooled.invalidate()
-                pooled.close()
+                pipeline.connection.close()
                 self._end()
 
-    def _pooled(self) -> PoolProxiedConnection:
+    def _pooled(self) -> Pipeline:
         """A free connection, or a new one, whose use `_end` ends.
 
-        The server or a pooler may allow fewer connections than the pool. A caller that gets no new connection
-        waits until another caller ends, if there is one.
+        The server or a pooler may allow fewer connections than the pool. A caller that gets no connection
+        waits until another caller ends; if there is none, the server refuses it.
         """
         import psycopg
 
         while not self.closed:
             with self._returned:
-                ended = self._ended_count
-                self._callers += 1
+                ended, refusal = self._ended_count, None
+                is_allowed = bool(self._free) or self._callers < self._sizes[1]
+                self._callers += is_allowed
+                if self._free:
+                    return self._free.pop()
             try:
-                return self._connections.connect()
-            except (psycopg.OperationalError, PoolTimeoutError) as error:
-                is_refused = isinstance(error, psycopg.OperationalError)
-                with self._returned:
-                    self._callers -= 1
-                    if is_refused and self._callers <= 0 and self._ended_count == ended:
-                        self._ended_count += 1
-                        self._returned.notify()
-                        raise
-                    timeout = POOL_SECONDS if is_refused else 0  # The pool has waited itself.
-                    if not self._returned.wait_for(lambda: self._ended_count != ended, timeout):  # noqa: B023
-                        raise StorageBusyError(
-                            f"{self._name}: no connection was free for {POOL_SECONDS:.0f} s, so nothing was "
-                            "written; try again, or allow more connections with pool_size"
-                        ) from error
+                if is_allowed:
+                    return Pipeline(self._connect())
+            except psycopg.OperationalError as error:
+                refusal = error
             except BaseException:
                 self._end()
                 raise
+            with self._returned:
+                self._callers -= is_allowed
+                if refusal is not None and self._callers <= 0 and self._ended_count == ended:
+                    self._ended_count += 1
+                    self._returned.notify()
+                    raise refusal
+                if not self._returned.wait_for(lambda: self._ended_count != ended, POOL_SECONDS):  # noqa: B023
+                    raise StorageBusyError(
+                        f"{self._name}: no connection was free for {POOL_SECONDS:.0f} s, so nothing was "
+                        "written; try again, or allow more connections with pool_size"
+                    ) from refusal
         raise self._closed()

@@ -115,7 +115,7 @@ def test_a_class_or_alias_is_defined_in_one_module() -> None:
         for name, line, imported in _types_of(path):
             if imported == "" or re.match(CAPITALISED, name):
                 places[name.lstrip("_")][imported or module] = f"{module}:{line}"
-    assert {"ChatMemory", "Record", "State", "T", "PoolTimeoutError"} <= places.keys()
+    assert {"ChatMemory", "Record", "State", "T", "AbstractSet"} <= places.keys()
     twice = [f"{name}: {', '.join(found.values())}" for name, found in places.items() if len(found) > 1]
     assert not twice, "\n".join(["rename all but one, or import the one definition:", *sorted(twice)])
 
