@@ -256,22 +256,26 @@ class PipelinedConn(Conn):
 
     def run(self, statement: Statement, *values: Any) -> None:
         """Execute a statement that returns no rows."""
-        self._flush()
+        if self._later:
+            self._flush()
         super().run(statement, *values)
 
     def all(self, statement: Statement, *values: Any) -> list[tuple[Any, ...]]:
         """Execute a statement and return all its rows."""
-        self._flush()
+        if self._later:
+            self._flush()
         return super().all(statement, *values)
 
     def many(self, statement: Statement, rows: Iterable[Sequence[Any]]) -> None:
         """Execute a statement once for each row of values."""
-        self._flush()
+        if self._later:
+            self._flush()
         super().many(statement, rows)
 
     def script(self, *statements: str) -> None:
         """Execute statements that are given as text, such as `COMMIT`."""
-        self._flush()
+        if self._later:
+            self._flush()
         super().script(*statements)
 
     def later(self, statement: Statement, rows: Sequence[Sequence[Any]]) -> None:
@@ -285,8 +289,6 @@ class PipelinedConn(Conn):
 
     def _flush(self) -> None:
         """Execute the statements of `later`: all but the last are common table expressions of the last."""
-        if not self._later:
-            return
         queued, self._later = self._later, []
         texts, values = list[str](), list[Any]()
         for statement, rows in queued:
@@ -304,7 +306,8 @@ class PipelinedConn(Conn):
         """Insert rows if a query returns a row, which is locked; the first rows in the same statement."""
         if not rows:
             return self.all(condition[0], *condition[1])
-        self._flush()
+        if self._later:
+            self._flush()
         (sql, order), given = condition[0].form(self._form), condition[1]
         values = [*(given if order is None else order(given))]
         into, order_row = insertion.form(self._form)
@@ -330,7 +333,8 @@ class PipelinedConn(Conn):
 
     def each(self, *queries: BoundStatement) -> list[list[tuple[Any, ...]]]:
         """Execute independent statements in one round trip."""
-        self._flush()
+        if self._later:
+            self._flush()
         numbers = []
         for statement, values in queries:
             sql, order = statement.forms.get(self._form) or statement.form(self._form)

@@ -246,7 +246,9 @@ class PostgresDatabase(Threaded, forking.Forkable):
                     conn = PipelinedConn(pipeline, self._form)
                     conn.restricted = bool(self.row_security)
                     if not is_last:
-                        conn.script(begin, *(() if self._is_direct else ("SET LOCAL jit = off",)))
+                        pipeline.execute(begin)
+                        if not self._is_direct:
+                            pipeline.execute("SET LOCAL jit = off")
                     if owner is not None:
                         owner.own(conn)
                     result = transaction(conn)

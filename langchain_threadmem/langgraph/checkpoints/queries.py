@@ -16,6 +16,7 @@ from uuid import UUID
 from sqlalchemy import and_, bindparam, delete, func, literal_column, select, update
 
 from langchain_threadmem.errors import PersistenceError
+from langchain_threadmem.langgraph.checkpoints.values import to_json
 from langchain_threadmem.storage import encryption_keys
 from langchain_threadmem.storage.row_security import check_sees_all_owners
 from langchain_threadmem.storage.schema import blob, checkpoint, tree, write
@@ -349,7 +350,7 @@ def around(conn: Conn, tree_id: int, ns: str, time: float, most: int) -> Iterato
 def put(conn: Conn, row: CheckpointRow) -> None:
     """Store a checkpoint, or replace the checkpoint with its id."""
     encryption_keys.claim(conn)
-    conn.later(_PUT, [(*row[:5], json.dumps(row.refs, separators=(",", ":")), *row[6:])])
+    conn.later(_PUT, [(*row[:5], to_json(row.refs), *row[6:])])
 
 
 def of_tree(conn: Conn, tree_id: int) -> list[CheckpointRow]:

@@ -102,7 +102,9 @@ class UnboundValue(NamedTuple):
                 return item._replace(id=item.message.id)
             return item
 
-        return self.stored_value.mapped(with_id)
+        stored_value = self.stored_value
+        has_ids = all(item.id is not None for item in stored_value.inline())
+        return stored_value if has_ids else stored_value.mapped(with_id)
 
 
 def waiting_for(unbound: Sequence[UnboundValue], ids: AbstractSet[str]) -> list[UnboundValue]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from langchain_core.messages import BaseMessage
@@ -33,6 +33,8 @@ KIND = "#"
 """The format name of a `StoredValue`; other values have the name of their serializer's format."""
 
 _CLASSES = frozenset(MESSAGE_CLASSES.values())
+to_json = json.JSONEncoder(separators=(",", ":")).encode
+"""Writes a value as JSON; `json.dumps` makes such an encoder at each call."""
 
 
 def scope_of(ns: str, channel: str) -> str:
@@ -44,7 +46,7 @@ def scope_of(ns: str, channel: str) -> str:
     """
     if not ns and channel in CONVERSATION_CHANNELS:
         return ""
-    return json.dumps([ns, channel], separators=(",", ":"))
+    return to_json([ns, channel])
 
 
 def scope_within(ns: str, channel: str, key: str | None) -> str:
@@ -121,7 +123,7 @@ class StoredValue:
         """
         encrypted = self if encrypt is None else self.with_bodies(encrypt)
         lists = {key: [_pack_item(item) for item in items] for key, items in encrypted.lists.items()}
-        head = json.dumps(lists[None] if self.is_list else lists, separators=(",", ":")).encode()
+        head = to_json(lists[None] if self.is_list else lists).encode()
         return head if self.rest is None else b"\n".join((head, self.rest[0].encode(), self.rest[1]))
 
     @staticmethod
@@ -132,11 +134,12 @@ class StoredValue:
             >>> StoredValue.packed_spans([(5, 9)]) == StoredValue({None: (Span(5, 9),)}, True).pack()
             True
         """
-        return json.dumps(spans, separators=(",", ":")).encode()
+        return to_json(spans).encode()
 
     def with_list(self, spans: Sequence[tuple[int, int]]) -> StoredValue:
         """The value with spans, by their first and last keys, as its only list."""
-        return replace(self, lists=dict.fromkeys(self.lists, tuple(Span(*ends) for ends in spans)))
+        lists = dict.fromkeys(self.lists, tuple(Span(*ends) for ends in spans))
+        return StoredValue(lists, self.is_list, self.rest)
 
     def spans(self) -> Iterator[Span]:
         return (item for items in self.lists.values() for item in items if isinstance(item, Span))
@@ -155,7 +158,8 @@ class StoredValue:
 
     def mapped(self, change: Callable[[ListPart], ListPart]) -> StoredValue:
         """The value with `change` applied to each item."""
-        return replace(self, lists={key: tuple(map(change, items)) for key, items in self.lists.items()})
+        lists = {key: tuple(map(change, items)) for key, items in self.lists.items()}
+        return StoredValue(lists, self.is_list, self.rest)
 
 
 def take_apart(
