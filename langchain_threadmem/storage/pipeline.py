@@ -114,16 +114,18 @@ class Pipeline:
         for statement in self._new:
             self._prepared.pop(statement, None)  # The server may not have prepared it.
         self._new.clear()
+        self._rows.clear()
         try:
-            if not isinstance(error, Exception):
-                self.connection.cancel()  # An interrupt does not wait for the server.
+            if not isinstance(error, Exception):  # An interrupt does not wait for the server.
+                self.connection.cancel()
+                self.connection.close()
+                return
             with suppress(self._errors.Error):
                 self._sync()
             self._pgconn.exit_pipeline_mode()
             self.connection.rollback()
         except self._errors.Error:
             self.connection.close()
-        self._rows.clear()
 
     def execute(self, sql: str, values: Sequence[Any] | None = None) -> int:
         """Send a statement; returns its number, for `rows`."""
