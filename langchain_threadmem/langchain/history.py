@@ -23,8 +23,7 @@ from langchain_threadmem.engine.flow import Flow, arun, averb, run, verb
 from langchain_threadmem.engine.owners import OwnerOfRun
 from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import OwnerMismatchError
-from langchain_threadmem.langgraph._run_config import checked_owner, system_of_run
-from langchain_threadmem.langgraph._system import check_system, shared_system
+from langchain_threadmem.langgraph._system import check_system, checked_owner, shared_system, system_of_run
 from langchain_threadmem.langgraph.routing.store_messages import remember
 from langchain_threadmem.maintenance.removal import reset
 from langchain_threadmem.memory_system import MemorySystem

@@ -32,8 +32,7 @@ from langchain_threadmem.langgraph._conversations import (
     searched,
 )
 from langchain_threadmem.langgraph._prompts import known_in, messages_in
-from langchain_threadmem.langgraph._run_config import checked_owner
-from langchain_threadmem.langgraph._system import check_system
+from langchain_threadmem.langgraph._system import check_system, checked_owner
 from langchain_threadmem.long_term.lists import verbs as catalogue
 from langchain_threadmem.long_term.lists.verbs import ConversationInfo, ThreadInfo
 from langchain_threadmem.maintenance.removal import forget

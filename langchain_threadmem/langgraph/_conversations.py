@@ -8,15 +8,15 @@ from typing import Any, Literal, Unpack
 from langchain_threadmem.chat_memory import ChatMemory, SelectionOptions, check_options
 from langchain_threadmem.engine.owners import OwnerOfRun
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.langgraph._run_config import (
+from langchain_threadmem.langgraph._system import (
     ConversationId,
+    Lineage,
+    check_system,
     checked_owner,
     conversation_name,
     lineage_of,
     system_of_run,
 )
-from langchain_threadmem.langgraph._system import check_system
-from langchain_threadmem.langgraph.routing.lineage import Lineage
 from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.ids import name_of
 from langchain_threadmem.messages.windows import Window, bound

@@ -26,9 +26,9 @@ from langgraph.runtime import get_runtime
 from langchain_threadmem.common.inputs import check_one_of, is_number, is_whole
 from langchain_threadmem.engine.flow import Call, Flow
 from langchain_threadmem.errors import InputError
+from langchain_threadmem.langgraph._system import Lineage
 from langchain_threadmem.langgraph.checkpoints.removals import removed_between_runs, written
 from langchain_threadmem.langgraph.routing.events import MoveEvent, SelectionEvent
-from langchain_threadmem.langgraph.routing.lineage import Lineage
 from langchain_threadmem.langgraph.routing.route import ActiveThread, Routed, thread_to
 from langchain_threadmem.langgraph.routing.store_messages import may_lack_messages, remove_messages, spoken_of
 from langchain_threadmem.recall.options import Scope

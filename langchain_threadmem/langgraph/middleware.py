@@ -30,7 +30,6 @@ from langchain_threadmem.engine.owners import OwnerOfRun
 from langchain_threadmem.engine.runtime import Runtime as MemoryRuntime
 from langchain_threadmem.langgraph._conversations import RunConversations
 from langchain_threadmem.langgraph._prompts import Prompts
-from langchain_threadmem.langgraph._run_config import ConversationId
 from langchain_threadmem.langgraph._state_updates import (
     announced,
     check_recall,
@@ -40,14 +39,13 @@ from langchain_threadmem.langgraph._state_updates import (
     state_update,
     with_own_summaries,
 )
-from langchain_threadmem.langgraph._system import shared_system
+from langchain_threadmem.langgraph._system import ConversationId, Lineage, shared_system
 from langchain_threadmem.langgraph.routing.events import (
     SUGGEST_AT,
     OnSelect,
     Suggestion,
     suggestion_threshold,
 )
-from langchain_threadmem.langgraph.routing.lineage import Lineage
 from langchain_threadmem.langgraph.routing.recall_elsewhere import recall_elsewhere
 from langchain_threadmem.langgraph.routing.route import ActiveThread, route, thread_to
 from langchain_threadmem.langgraph.routing.store_messages import store, store_turn

@@ -35,10 +35,14 @@ from langchain_threadmem.engine.flow import Flow, Sql, arun, averb, run, verb
 from langchain_threadmem.engine.owners import RUNTIME, OwnerOfRun, Run, in_agent_server
 from langchain_threadmem.errors import InputError, OwnerRequiredError
 from langchain_threadmem.langgraph import checkpoints
-from langchain_threadmem.langgraph._run_config import REPLACED, thread_name
-from langchain_threadmem.langgraph._system import SystemIntegration, owners_found
+from langchain_threadmem.langgraph._system import (
+    REPLACED,
+    Lineage,
+    SystemIntegration,
+    owners_found,
+    thread_name,
+)
 from langchain_threadmem.langgraph.checkpoints.values import conversation_in
-from langchain_threadmem.langgraph.routing.lineage import Lineage
 from langchain_threadmem.messages.ids import name_of
 
 if TYPE_CHECKING:

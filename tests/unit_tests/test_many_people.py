@@ -41,7 +41,7 @@ from langchain_threadmem.langchain.tools import (
     recall_tool,
     remember_tool,
 )
-from langchain_threadmem.langgraph._run_config import REPLACED
+from langchain_threadmem.langgraph._system import REPLACED
 
 SECRET = "the vault opens with heron"
 THREAD = "talk"

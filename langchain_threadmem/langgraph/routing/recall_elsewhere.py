@@ -8,7 +8,7 @@ from langchain_core.messages import BaseMessage
 
 from langchain_threadmem.common.ranges import Range
 from langchain_threadmem.engine.flow import Flow, Sql
-from langchain_threadmem.langgraph.routing.lineage import NO_LINEAGE, Lineage
+from langchain_threadmem.langgraph._system import NO_LINEAGE, Lineage
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.messages.prompt import newest_human
 from langchain_threadmem.recall.options import RecallOptions, Scope

@@ -26,6 +26,7 @@ from typing_extensions import TypedDict
 from langchain_threadmem.common.ranges import Range, within
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.index.latest_vectors import stored_now
+from langchain_threadmem.langgraph._system import NO_LINEAGE, Lineage
 from langchain_threadmem.langgraph.routing.events import (
     MoveEvent,
     Placed,
@@ -33,7 +34,6 @@ from langchain_threadmem.langgraph.routing.events import (
     move_event,
     selection_event,
 )
-from langchain_threadmem.langgraph.routing.lineage import NO_LINEAGE, Lineage
 from langchain_threadmem.langgraph.routing.store_messages import (
     ListWrite,
     is_unseen_after,

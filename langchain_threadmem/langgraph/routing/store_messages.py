@@ -24,7 +24,7 @@ from langchain_threadmem.errors import InputError
 from langchain_threadmem.index.embed import embed_soon
 from langchain_threadmem.index.latest_vectors import stored_now
 from langchain_threadmem.index.removal import NOTHING_REMOVED, Removed, drop
-from langchain_threadmem.langgraph.routing.lineage import Lineage
+from langchain_threadmem.langgraph._system import Lineage
 from langchain_threadmem.messages.codec import decode_stored, encode, is_same_answer, messages_of, text_of
 from langchain_threadmem.messages.ids import LONGEST_ID, identify, name_of, own_id
 from langchain_threadmem.messages.prompt import newest_human
