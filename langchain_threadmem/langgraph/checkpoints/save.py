@@ -15,13 +15,14 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
+from functools import cache, partial
 from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from langgraph.checkpoint.base import WRITES_IDX_MAP
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+from typing_extensions import TypeIs
 
 from langchain_threadmem.engine import telemetry
 from langchain_threadmem.engine.flow import Flow, Sql
@@ -83,13 +84,24 @@ MOST_BESIDE = 32
 _VERSION = attrgetter("version")
 
 
+@cache
+def _encrypts(serializer: type) -> bool:
+    return issubclass(serializer, EncryptedSerializer)
+
+
+def _is_encrypting(serde: object) -> TypeIs[EncryptedSerializer]:
+    """Whether a serializer encrypts; `isinstance` takes long for a class of a protocol."""
+    kind: type = type(serde)
+    return _encrypts(kind)
+
+
 def check_serializer(resources: Resources, serde: object) -> None:
     """Use the key of an encrypting serializer in all runtimes that are created later.
 
     Raises:
         InputError: The system is encrypted, and the serializer is not or has another key.
     """
-    if isinstance(serde, EncryptedSerializer):
+    if _is_encrypting(serde):
         resources.encrypt(serde.cipher)
     elif resources.seal is not None:
         raise InputError(
@@ -112,7 +124,7 @@ class Archive:
             InputError: The system is encrypted, and the serializer is not or has another key.
         """
         check_serializer(self.runtime.resources, self.serde)
-        if isinstance(self.serde, EncryptedSerializer):
+        if _is_encrypting(self.serde):
             self.runtime.encrypt(self.serde.cipher)
             assert self.runtime.seal is not None, "the memory is encrypted"
             # The owner's own seal decrypts with the previous key too while the key changes.
@@ -150,7 +162,7 @@ class Archive:
         """
         kind = kind.removeprefix(KIND)
         serde, inner_kind = self.serde, kind
-        if isinstance(serde, EncryptedSerializer):
+        if _is_encrypting(serde):
             inner_kind, separator, _ = kind.partition("+")
             if not separator:
                 raise EncryptionError(
@@ -166,7 +178,7 @@ class Archive:
         try:
             return self.serde.loads_typed((kind, data))
         except Exception as error:  # serializers and ciphers raise errors of any class
-            error_class = EncryptionError if isinstance(self.serde, EncryptedSerializer) else PersistenceError
+            error_class = EncryptionError if _is_encrypting(self.serde) else PersistenceError
             raise error_class(f"a stored value of format {kind!r} cannot be read: {error!r}") from error
 
     def state(self, row: CheckpointRow) -> tuple[dict[str, Any], dict[str, Any]]:
