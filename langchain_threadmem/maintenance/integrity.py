@@ -6,17 +6,17 @@ import json
 from collections.abc import Collection
 from typing import Any
 
-from sqlalchemy import BigInteger, bindparam, case, delete, func, literal_column, or_, select, union
+from sqlalchemy import BigInteger, ColumnElement, bindparam, case, delete, func, literal_column, or_, select
 
 from langchain_threadmem.index import watermarks
 from langchain_threadmem.index.removal import drop_model
 from langchain_threadmem.maintenance.removal.tables import TABLES, Id, scope
+from langchain_threadmem.messages.codec import MESSAGE_CLASSES, TEXT_ALONE, UNREADABLE
 from langchain_threadmem.messages.text import plural
 from langchain_threadmem.storage import checksums, node_keys
 from langchain_threadmem.storage.schema import (
     LAST_POSITION,
     LEXICON,
-    POSITION_BITS,
     State,
     document,
     embedding,
@@ -30,6 +30,7 @@ from langchain_threadmem.storage.schema import (
 )
 from langchain_threadmem.storage.statements import ONE, ZERO, Conn, Statement, within
 from langchain_threadmem.tree import trees
+from langchain_threadmem.tree.graph import circular
 from langchain_threadmem.tree.nodes import STORED
 
 _CHECK = Statement.of(sqlite="PRAGMA integrity_check", postgresql="SELECT 'ok'")
@@ -64,69 +65,94 @@ _follows = case(
     else_=node.c.key - ONE,
 )
 _of_owner = (tree.c.owner == bindparam("owner"), tree.c.scope == "")
-_tip = node.alias("tip")
-# The index contains tree and message, so that only the states of repeated messages are read.
+_before, _tip, _same = node.alias("before"), node.alias("tip"), node.alias("same")
+_AT_MOST_ASIDE: ColumnElement[int] = literal_column(f"{int(State.ASIDE)}")
+_is_first = node.c.key.op("&")(literal_column(f"{LAST_POSITION}")) == ZERO
+_predecessor = func.coalesce(graft.c.parent, case((_is_first, segment.c.parent), else_=node.c.key - ONE))
+_nodes = tree.join(segment, segment.c.tree == tree.c.id).join(node, node_keys.inside(node.c.key))
+_is_faulty = or_(
+    ~node.c.state.between(ZERO, _AT_MOST_ASIDE),
+    node.c.tree != tree.c.id,
+    _before.c.tree != tree.c.id,
+    ~_before.c.state.between(ZERO, _AT_MOST_ASIDE),
+    _before.c.key.is_distinct_from(_predecessor),
+    node.c.parent.is_distinct_from(_before.c.seq),
+)
+_UNUSUAL = Statement(
+    select(tree.c.id, ~STORED, func.coalesce(_is_faulty, literal_column("false")))
+    .select_from(
+        _nodes.outerjoin(graft, graft.c.key == node.c.key).outerjoin(_before, _before.c.key == _predecessor)
+    )
+    .where(*_of_owner, or_(_is_faulty, node.c.parent >= node.c.seq)),
+    "owner",
+)
+_PARENTS = Statement(
+    select(*node.c["tree", "seq", "parent"]).where(within(node.c.tree, "trees"), STORED), "trees"
+)
+_alive = (
+    select(func.count())
+    .where(_same.c.tree == tree.c.id, _same.c.message == node.c.message, _same.c.state == ZERO)
+    .scalar_subquery()
+)
 _several = (
-    select(node.c.tree, node.c.message)
-    .select_from(tree.join(node, node.c.tree == tree.c.id))
-    .where(*_of_owner)
-    .group_by(node.c.tree, node.c.message)
-    .having(func.count() > ONE)
-    .subquery()
+    select(ONE)
+    .where(node.c.tree == tree.c.id)
+    .group_by(node.c.message)
+    .having((func.count() > ONE) & (_alive > ONE))
+    .correlate(tree)
+    .exists()
 )
 _SUSPECTS = Statement(
-    union(
-        select(tree.c.id)
-        .select_from(
-            tree.join(segment, segment.c.tree == tree.c.id)
-            .join(node, node_keys.inside(node.c.key))
-            .outerjoin(_before, _before.c.key == _follows)
-        )
-        .where(
-            *_of_owner,
-            or_(
-                ~node.c.state.between(ZERO, literal_column(f"{int(State.ASIDE)}")),
-                node.c.tree != tree.c.id,
-                _before.c.tree != tree.c.id,
-                node.c.parent.is_distinct_from(_before.c.seq),
-                node.c.parent >= node.c.seq,
-            ),
+    select(tree.c.id)
+    .select_from(tree.outerjoin(_tip, _tip.c.key == tree.c.tip).outerjoin(trees.newest, trees.is_newest))
+    .where(
+        *_of_owner,
+        or_(
+            tree.c.sealed,
+            tree.c.tip.is_not(None) & _tip.c.tree.is_distinct_from(tree.c.id),
+            func.coalesce(_tip.c.state, trees.newest.c.state) > _AT_MOST_ASIDE,
+            _several,
         ),
-        select(_several.c.tree)
-        .join(node, (node.c.tree == _several.c.tree) & (node.c.message == _several.c.message))
-        .where(node.c.state == ZERO)
-        .group_by(_several.c.tree, _several.c.message)
-        .having(func.count() > ONE),
-        select(tree.c.id).select_from(tree.join(graft, graft.c.tree == tree.c.id)).where(*_of_owner),
-        select(tree.c.id).where(*_of_owner, tree.c.sealed),
-        select(tree.c.id)
-        .select_from(tree.join(node, node.c.tree == tree.c.id))
-        .where(
-            *_of_owner,
-            ~select(segment.c.id)
-            .where(segment.c.id == node.c.key.op(">>")(literal_column(f"{POSITION_BITS}")))
-            .where(segment.c.tree == tree.c.id)
-            .correlate(node, tree)
-            .exists(),
-        ),
-        select(tree.c.id)
-        .select_from(tree.outerjoin(_tip, _tip.c.key == tree.c.tip))
-        .where(*_of_owner, tree.c.tip.is_not(None), _tip.c.tree.is_distinct_from(tree.c.id)),
     ),
     "owner",
 )
+# Subqueries, since SQLite would read the nodes of all trees for each tree if the rows were grouped.
 _SIZES = Statement(
-    select(tree.c.id, trees.newest.c.seq)
-    .select_from(tree.join(trees.newest, trees.is_newest))
-    .where(*_of_owner),
+    select(
+        tree.c.id,
+        select(func.count()).where(node.c.tree == tree.c.id).correlate(tree).scalar_subquery(),
+        select(func.count())
+        .select_from(segment.join(node, node_keys.inside(node.c.key)))
+        .where(segment.c.tree == tree.c.id)
+        .correlate(tree)
+        .scalar_subquery(),
+    ).where(*_of_owner),
     "owner",
 )
-_TEXTS = Statement(
-    select(tree.c.id, *node.c["message", "role", "body"])
-    .select_from(tree.join(segment, segment.c.tree == tree.c.id).join(node, node_keys.inside(node.c.key)))
-    .where(within(tree.c.id, "trees"), STORED),
-    "trees",
+_OPENINGS: list[ColumnElement[str]] = [
+    literal_column(f'\'{{"type":"{kind}","data":{{"\'') for kind in MESSAGE_CLASSES
+]
+_unread = (
+    select(tree.c.id, *node.c["message", "role", "body"]).select_from(_nodes).where(STORED, ~tree.c.sealed)
 )
+_is_other = ~or_(*(func.starts_with(node.c.body, opening) for opening in _OPENINGS)) | or_(
+    *(func.strpos(node.c.body, literal_column(f"'{word}'")) > ZERO for word in (UNREADABLE, '"typed"'))
+)
+_UNREAD = {
+    # The checksums of the rows prove that the bodies are those that were written.
+    "sqlite": ~or_(
+        *(node.c.body.between(opening, opening.op("||")(literal_column("'~'"))) for opening in _OPENINGS)
+    )
+    | (func.instr(node.c.body, literal_column(f"'{UNREADABLE}'")) > ZERO),
+    "postgresql": _is_other | ~func.pg_input_is_valid(node.c.body, literal_column("'json'")),
+    # Versions before 16 can check no JSON without an error.
+    "old postgresql": node.c.body.op("!~", is_comparison=True)(literal_column(f"'^({TEXT_ALONE.pattern})$'")),
+}
+_BODIES = {
+    dialect: Statement(_unread.where(within(tree.c.id, "trees"), condition), "trees")
+    for dialect, condition in _UNREAD.items()
+}
+_VERSION = Statement.of(sqlite="", postgresql="SELECT current_setting('server_version_num')::integer / 10000")
 _DELETE_WORDS = Statement.of(
     sqlite=f"INSERT INTO {LEXICON} ({LEXICON}) VALUES ('delete-all')", postgresql=f"DELETE FROM {LEXICON}"
 )
@@ -181,22 +207,39 @@ def hidden(conn: Conn, tree_id: int) -> set[int]:
     return {row[0] for row in conn.all(_HIDDEN, tree_id)}
 
 
-def suspects(conn: Conn, owner: str) -> set[int]:
-    """The trees of an owner's conversations that need a closer check: those with a node that does not follow
-    its parent in the order of keys, with moved or removed nodes, or with two live nodes of a message, and
-    encrypted trees.
+def counts(conn: Conn, owner: str) -> tuple[dict[int, int], set[int]]:
+    """The numbers of the nodes of an owner's conversations, and the trees that need a closer check.
+
+    The latter have a node that does not follow its parent in the order of keys, follows a removed node or
+    descends from itself; a node without a segment; two live nodes of a message; a wrong tip; or they are
+    encrypted.
     """
-    return {row[0] for row in conn.all(_SUSPECTS, owner)}
+    suspects = {row[0] for row in conn.all(_SUSPECTS, owner)}
+    sizes = {}
+    for tree_id, size, in_segments in conn.all(_SIZES, owner):
+        sizes[tree_id] = size
+        if size != in_segments:
+            suspects.add(tree_id)
+    before_parent = set()
+    for tree_id, is_hidden, is_faulty in conn.all(_UNUSUAL, owner):
+        if is_hidden:
+            sizes[tree_id] -= 1
+        elif is_faulty:
+            suspects.add(tree_id)
+        else:
+            before_parent.add(tree_id)
+    rows = conn.all(_PARENTS, json.dumps(sorted(before_parent - suspects)))
+    parents = {(tree_id, seq): parent and (tree_id, parent) for tree_id, seq, parent in rows}
+    return sizes, suspects | {tree_id for tree_id, _ in circular(parents)}
 
 
-def sizes(conn: Conn, owner: str) -> dict[int, int]:
-    """The number of the newest node of each of an owner's conversations, by tree."""
-    return dict(conn.all(_SIZES, owner))
+def bodies(conn: Conn, tree_ids: Collection[int]) -> list[tuple[Any, ...]]:
+    """The nodes of trees whose bodies are not certainly readable: tree, message id, role and body.
 
-
-def texts(conn: Conn, tree_ids: Collection[int]) -> list[tuple[Any, ...]]:
-    """The nodes of trees: tree, message id, role and body."""
-    return conn.all(_TEXTS, json.dumps(list(tree_ids)))
+    On SQLite, all rows must have correct checksums.
+    """
+    is_old = conn.dialect != "sqlite" and conn.all(_VERSION)[0][0] < 16
+    return conn.all(_BODIES["old postgresql" if is_old else conn.dialect], json.dumps(list(tree_ids)))
 
 
 def repeated(conn: Conn, tree_id: int) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -31,8 +30,6 @@ from langchain_threadmem.tree.nodes import NodeRow
 from langchain_threadmem.tree.trees import NO_TREE
 
 ROWS_AT_ONCE = 20_000
-ROWS_TOGETHER = 1_000
-"""The number of nodes of small conversations that are checked together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +95,7 @@ def _verify(owner: str, only_tree: int | None) -> Flow[Verification]:
         yield from attempt("the conversations", lambda conn: trees.conversations(conn, owner))
     ) or []
     checked = [(name, tree) for name, tree in conversations if only_tree in (None, tree)]
-    sound = {} if only_tree is not None else (yield from _sound(owner))
+    sound = {} if problems or only_tree is not None else (yield from _sound(owner))
     total = 0
     for name, tree in checked:
         if tree in sound:
@@ -136,24 +133,22 @@ def _find_sound(conn: Conn, owner: str) -> dict[int, int]:
     if conn.seal is not None:
         return {}
     encryption_keys.check(conn)
-    suspects = integrity.suspects(conn, owner) | stored_placements.unreadable_trees(conn, owner)
-    counts: Counter[int] = Counter()
-    for group in _groups(integrity.sizes(conn, owner)):
-        rows = integrity.texts(conn, group)
-        counts.update(row[0] for row in rows)
+    sizes, suspects = integrity.counts(conn, owner)
+    if conn.dialect != "sqlite":  # A row with a correct checksum is readable.
+        suspects |= stored_placements.unreadable_trees(conn, owner)
+    for group in _groups(sizes):
+        rows = integrity.bodies(conn, group)
         unreadable = unreadable_among([(message, body, role) for _, message, role, body in rows])
         suspects.update(rows[n][0] for n in unreadable)
-    return {tree: count for tree, count in counts.items() if tree not in suspects}
+    return {tree: count for tree, count in sizes.items() if tree not in suspects}
 
 
 def _groups(sizes: Mapping[int, int]) -> Iterator[list[int]]:
-    """Groups of trees of at most `ROWS_TOGETHER` nodes; larger trees are in none."""
+    """Groups of trees of at most `ROWS_AT_ONCE` nodes, or of one tree."""
     group: list[int] = []
     total = 0
     for tree, size in sizes.items():
-        if size > ROWS_TOGETHER:
-            continue
-        if total + size > ROWS_TOGETHER:
+        if group and total + size > ROWS_AT_ONCE:
             yield group
             group, total = [], 0
         group.append(tree)

@@ -327,7 +327,7 @@ def decode_stored(
         return messages
 
 
-_TEXT_ALONE = re.compile(
+TEXT_ALONE = re.compile(
     r'\{"type":"(?:human|ai|system)","data":\{"content":'
     r'"[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*)*"\}\}'
 )
@@ -345,7 +345,7 @@ def unreadable_among(rows: Sequence[StoredMessage]) -> list[int]:
         >>> unreadable_among([("h1", hello), ("h2", '{"type":"hum'), ("h3", hello)])
         [1]
     """
-    others = [n for n, row in enumerate(rows) if not _TEXT_ALONE.fullmatch(row[1])]
+    others = [n for n, row in enumerate(rows) if not TEXT_ALONE.fullmatch(row[1])]
     try:
         bodies = _parse([rows[n][1] for n in others], None)
     except (ValueError, RecursionError):

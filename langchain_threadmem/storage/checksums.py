@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import sqlite3
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any
 from zlib import crc32
@@ -23,6 +23,7 @@ from zlib import crc32
 from sqlalchemy import (
     Column,
     ColumnElement,
+    Float,
     Integer,
     LargeBinary,
     MetaData,
@@ -38,11 +39,10 @@ from langchain_threadmem.storage import schema
 from langchain_threadmem.storage.statements import Conn, Statement
 
 COLUMN = "checksum"
-_FUNCTION = "threadmem_checksum"
+_FUNCTION, _FUNCTION_OF_VALUES = "threadmem_checksum", "threadmem_checksum_of_values"
 NULL = -0x6E756C6C
 """The number that represents SQL's NULL."""
-_INTEGER, _FLOAT, _NODE, _DOCUMENT = (struct.Struct(form).pack for form in ("<q", "<d", "<4qd2q", "<2qd"))
-_NODE_KINDS, _DOCUMENT_KINDS = "----ttt---", "-t-t-"
+_INTEGER, _FLOAT, _NODE = (struct.Struct(form).pack for form in ("<q", "<d", "<4qd2q"))
 _NO_NUMBER = "WHEN 'text' THEN NULL WHEN 'blob' THEN NULL"
 _PARTLY_CHANGED = (
     schema.node,
@@ -91,6 +91,16 @@ def tables() -> list[Table]:
     return [table for table in schema.metadata.sorted_tables if table is not schema.migration]
 
 
+class _Packs(dict[str, Callable[..., bytes]]):
+    """The functions that pack the numbers of rows, by format."""
+
+    def __missing__(self, form: str) -> Callable[..., bytes]:
+        return self.setdefault(form, struct.Struct(form).pack)
+
+
+_PACK = _Packs()
+
+
 _TYPES = Statement.of(
     sqlite="SELECT m.name, c.name, c.type FROM sqlite_master AS m JOIN pragma_table_info(m.name) AS c "
     "WHERE m.type = 'table'",
@@ -112,6 +122,7 @@ def with_checksums() -> MetaData:
 def connect(connection: sqlite3.Connection) -> None:
     """Register the checksum function of a connection."""
     connection.create_function(_FUNCTION, -1, _checksum_of_row, deterministic=True)
+    connection.create_function(_FUNCTION_OF_VALUES, -1, _checksum_of_values, deterministic=True)
 
 
 def create_triggers(connection: sqlite3.Connection) -> None:
@@ -199,6 +210,12 @@ def _triggers_of(table: Table) -> tuple[str, ...]:
 
 def expression(table: Table, prefix: str) -> str:
     """The SQL expression of the checksum of a row; a value of the wrong type changes the checksum."""
+    of_row, of_values = _of_row(table, prefix), _of_values(table, prefix)
+    return of_row if of_values is None else f"ifnull({of_values}, {of_row})"
+
+
+def _of_row(table: Table, prefix: str) -> str:
+    """The expression for a row with values of any types."""
     kinds, values = "", []
     for column in table.columns:
         value = prefix + column.name
@@ -212,24 +229,39 @@ def expression(table: Table, prefix: str) -> str:
     return f"{_FUNCTION}('{kinds}', {', '.join(values)})"
 
 
+def _of_values(table: Table, prefix: str) -> str | None:
+    """The expression for a row with values of the declared types, which is null for other rows.
+
+    `None` for a table in which a text or a fraction may be null. SQLite joins the texts.
+    """
+    texts, typed, numbers = [], [], []
+    for column in table.columns:
+        value = prefix + column.name
+        if isinstance(column.type, Text):  # All numbers are below all texts, and these below all bytes.
+            typed.append(f"+{value} >= '' AND +{value} < x''")
+            texts.append(f"'''' || {value}")
+        elif isinstance(column.type, LargeBinary):
+            typed.append(f"+{value} >= x''")
+            texts.append(f"'x' || {value}")
+        else:
+            numbers.append(f"ifnull({value}, {NULL})" if column.nullable else value)
+        if column.nullable and not isinstance(column.type, Integer):
+            return None
+    joined = "x''"
+    if texts:
+        bytes_ = " || ';' || ".join(texts)
+        joined = f"CASE WHEN {' AND '.join(typed)} THEN CAST({bytes_} AS BLOB) END"
+    return f"{_FUNCTION_OF_VALUES}('{_form(table)}', {', '.join([joined, *numbers])})"
+
+
+def _form(table: Table) -> str:
+    """The format of the numbers of a row, for `struct`."""
+    numbers = (column for column in table.columns if not isinstance(column.type, Text | LargeBinary))
+    return "<" + "".join("d" if isinstance(column.type, Float) else "q" for column in numbers)
+
+
 def _checksum_of_row(kinds: str, *values: Any) -> int:
-    """`checksum` of a row whose texts are bytes; verification computes it for every row."""
-    if kinds == _NODE_KINDS:
-        key, tree, seq, parent, message, role, body, created, state, superseded_by = values
-        try:
-            packed = _NODE(
-                *(key, tree, seq, NULL if parent is None else parent, created),
-                *(state, NULL if superseded_by is None else superseded_by),
-            )
-            return crc32(b"'%b;'%b;'%b" % (message, role, body), crc32(packed))
-        except (struct.error, TypeError):
-            pass  # A value has another type, so the row is damaged.
-    elif kinds == _DOCUMENT_KINDS:
-        key, terms, traits, speaker, time = values
-        try:
-            return crc32(b"'%b;'%b" % (terms, speaker), crc32(_DOCUMENT(key, traits, time)))
-        except (struct.error, TypeError):
-            pass
+    """`checksum` of a row whose texts are bytes."""
     numbers, texts = [], []
     for kind, value in zip(kinds, values, strict=True):
         if isinstance(value, bytes):
@@ -239,3 +271,11 @@ def _checksum_of_row(kinds: str, *values: Any) -> int:
         else:
             numbers.append(_INTEGER(NULL if value is None else value))
     return crc32(b";".join(texts), crc32(b"".join(numbers)))
+
+
+def _checksum_of_values(form: str, texts: bytes, *numbers: float) -> int | None:
+    """`checksum` of a row whose values have the declared types, in half the time; `None` for other rows."""
+    try:
+        return crc32(texts, crc32(_PACK[form](*numbers)))
+    except (struct.error, TypeError):
+        return None  # A value has another type.

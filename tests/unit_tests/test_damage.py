@@ -363,8 +363,13 @@ def test_sound_conversations_are_verified_together(
     statements.clear()
     assert system.verify().nodes == 60
     assert len(statements) <= of_twenty + 10  # one for each, which compares the vectors
-    system.conversation("c7").edit(1, "another question")  # A conversation with versions is checked alone.
+    edited = system.conversation("c7")
+    edited.edit(1, "another question")
+    edited.append("a second question", "a second answer")
+    edited.place(4, 1)
+    statements.clear()
     assert system.verify().ok
+    assert len(statements) <= of_twenty + 10
     tree = "SELECT id FROM threadmem_tree WHERE conversation = 'c11' AND owner = "
     update = "UPDATE threadmem_node SET parent = 2 WHERE seq = 2 AND tree = ({})"
     damage = Statement.of(sqlite=update.format(f"{tree}?"), postgresql=update.format(f"{tree}%s"))

@@ -154,7 +154,7 @@ class _Checkpoints(Upkeep):
         for data in queries.of_kind(conn, tree, KIND):
             try:
                 value_spans = set(unpack(data).spans())
-                reader.gaps(conn, value_spans)
+                reader.ranges(conn, value_spans)
             except (InputError, PersistenceError) as error:
                 problems.append(str(error))
             else:
