@@ -20,10 +20,10 @@ from langchain_threadmem.index.embed import in_pieces
 from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.index.units import memory
 from langchain_threadmem.index.watermarks import Watermark
-from langchain_threadmem.messages.codec import text_of
+from langchain_threadmem.messages.codec import decode_stored
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import nodes, trees
-from langchain_threadmem.tree.node import is_recallable, nodes_of
+from langchain_threadmem.tree.node import recallable_text
 
 WORDS_AT_ONCE = 5000
 """The number of messages that are added to the lexicon in one transaction."""
@@ -38,9 +38,11 @@ def documents_of(runtime: Runtime, rows: list[nodes.NodeRow]) -> list[tuple[int,
     # The messages of a part are freed before the next part, or the garbage collector would go through all.
     for start in range(0, len(rows), DECODED_AT_ONCE):
         part = rows[start : start + DECODED_AT_ONCE]
-        for row, node in zip(part, nodes_of(part), strict=True):
-            text = text_of(node.message) if is_recallable(node) else ""
-            documents.append((row.key, document_of(node.message, text, row.created, language)))
+        messages = decode_stored([(row.message, row.body, row.role) for row in part])
+        documents += [
+            (row.key, document_of(message, recallable_text(message), row.created, language))
+            for row, message in zip(part, messages, strict=True)
+        ]
     return documents
 
 

@@ -46,10 +46,10 @@ class LexiconScope(NamedTuple):
 
 
 class NodeWords(NamedTuple):
-    """The words of one node."""
+    """The distinct words of one node, separated by spaces; empty if it has none."""
 
     key: int
-    words: Sequence[str]
+    words: str
 
 
 _GIVEN = (
@@ -226,13 +226,16 @@ def _within(conn: Conn, lists: Sequence[Keys], scope: LexiconScope) -> list[Keys
 
 def _rows(tree_id: int, owner: str, entries: Iterable[NodeWords]) -> list[tuple[int, str]]:
     scope = f"{tree_word(tree_id)} {owner_word(owner)}"
-    return [(entry.key, f"{scope} {' '.join(_entered(entry.words))}") for entry in entries]
+    return [(key, f"{scope} {words}") for key, words in entries]
 
 
-def _entered(words: Sequence[str]) -> list[str]:
-    """The distinct words of a node, sorted, up to the maximum size of an entry."""
-    distinct = sorted({word[:LONGEST_WORD] for word in words})
-    if 4 * sum(map(len, distinct)) < MOST_BYTES:
+def entered(words: Iterable[str]) -> Iterable[str]:
+    """The distinct words of a node, cut to the maximum size, up to the maximum size of an entry."""
+    distinct = dict.fromkeys(words)
+    size = sum(map(len, distinct))
+    if size > LONGEST_WORD:  # A word may be too long.
+        distinct = dict.fromkeys(sorted(word[:LONGEST_WORD] for word in distinct))
+    if 4 * size < MOST_BYTES:
         return distinct
     budget, entered = MOST_BYTES, []
     for word in distinct:

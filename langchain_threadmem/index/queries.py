@@ -11,7 +11,7 @@ from sqlalchemy import BigInteger, BindParameter, bindparam, delete, or_, select
 from langchain_threadmem.index import lexicon
 from langchain_threadmem.index.documents import Document, DocumentRow, unpack
 from langchain_threadmem.index.language import split
-from langchain_threadmem.index.lexicon import NodeWords, name_word
+from langchain_threadmem.index.lexicon import NodeWords, entered, name_word
 from langchain_threadmem.index.units.queries import OWNED
 from langchain_threadmem.storage import node_keys
 from langchain_threadmem.storage.schema import SUMMARIES, State, document, node, segment, tree, unit
@@ -112,7 +112,9 @@ def dead(conn: Conn, tree_id: int) -> list[int]:
 def entry_of(key: int, terms: str, speaker: str) -> NodeWords:
     """The entry of a message in the lexicon; without terms it has no words."""
     words = terms.split()
-    return NodeWords(key, [*words, *map(name_word, split(speaker))] if words else [])
+    if words and speaker:
+        words += map(name_word, split(speaker))
+    return NodeWords(key, " ".join(entered(words)))
 
 
 def take(conn: Conn, keys: Sequence[int]) -> list[tuple[NodeWords, int]]:

@@ -50,8 +50,7 @@ class _NewInTree:
 
     def add(self, key: int, document: Document) -> None:
         self.documents[key] = document
-        words = document_queries.entry_of(key, document.terms, document.speaker).words
-        for word in dict.fromkeys(words):
+        for word in document_queries.entry_of(key, document.terms, document.speaker).words.split():
             self.holding.setdefault(word, []).append(key)
         self.length += unpack(document.traits).length
 

@@ -251,14 +251,19 @@ def nodes_of(
 
 
 def is_recallable(node: ConversationNode) -> bool:
-    """Whether recall may return a node: a readable text of a person or a model, without tool calls.
+    """Whether recall may return a node, see `recallable_text`."""
+    return bool(recallable_text(node.message))
+
+
+def recallable_text(message: BaseMessage) -> str:
+    """The text of a message that recall may return, a readable one of a person or a model; otherwise empty.
 
     Tool calls and their results are returned only with the answer that follows them.
     """
-    message = node.message
-    if message.type not in SPOKEN or calls_tools(message) or is_lost(node):
-        return False
-    return bool(text_of(message).strip())
+    if message.type not in SPOKEN or calls_tools(message) or UNREADABLE in message.response_metadata:
+        return ""
+    text = text_of(message)
+    return "" if text.isspace() else text
 
 
 def is_lost(node: ConversationNode) -> bool:
