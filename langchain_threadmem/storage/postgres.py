@@ -51,12 +51,15 @@ READ = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 """The beginning of a read. The level is always named: a role or a database may have another default."""
 LATEST = "BEGIN ISOLATION LEVEL READ COMMITTED"
 """The beginning of a write: after a wait for the row of its tree it sees what the other write has changed."""
+IS_PARTITIONED = (
+    "EXISTS (SELECT FROM pg_attribute WHERE attname = 'tree' AND attrelid = "
+    f"to_regclass('{schema.document.name}'))"
+)
 _STATE = (
     "SELECT pg_backend_pid(), set_config('jit', 'off', pg_backend_pid() <> {process}), "
     "set_config('default_transaction_isolation', 'read committed', pg_backend_pid() <> {process}), "
     f"(SELECT max(number) FROM {schema.migration.name}), relkind = 'v' OR row_security_active(oid), "
-    "EXISTS (SELECT FROM pg_attribute WHERE attname = 'tree' AND attrelid = "
-    f"to_regclass('{schema.document.name}')) FROM pg_class WHERE oid = '{schema.tree.name}'::regclass"
+    f"{IS_PARTITIONED} FROM pg_class WHERE oid = '{schema.tree.name}'::regclass"
 )
 """The server's process, the number of the newest migration, and whether there are policies and partitions.
 

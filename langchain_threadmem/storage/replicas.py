@@ -18,7 +18,7 @@ from sqlalchemy.engine import URL
 from langchain_threadmem.common import forking
 from langchain_threadmem.common.type_variables import T
 from langchain_threadmem.errors import PersistenceError, ThreadMemError
-from langchain_threadmem.storage.postgres import LATEST, READ, PostgresDatabase
+from langchain_threadmem.storage.postgres import IS_PARTITIONED, LATEST, READ, PostgresDatabase
 from langchain_threadmem.storage.statements import Conn, Statement
 from langchain_threadmem.storage.transaction import Transaction
 
@@ -30,13 +30,13 @@ RETRY_SECONDS = 10.0
 """The time after which a replica that did not answer is asked again."""
 CONNECT_SECONDS = 2
 """The timeout of a connection to a replica, if its URL has no `connect_timeout`."""
-_IF = "SELECT CASE WHEN {} THEN ({} - '0/0')::bigint END"
+_IF = f"SELECT CASE WHEN {{}} THEN ({{}} - '0/0')::bigint END, {IS_PARTITIONED}"
 _END = Statement.of(
     sqlite="", postgresql=_IF.format("NOT pg_is_in_recovery()", "pg_current_wal_insert_lsn()")
 )
-"""The end of the primary's log; `NULL` on a server that is no primary."""
+"""The end of the primary's log, `NULL` on a server that is no primary; whether there are partitions."""
 _REPLAYED = Statement.of(sqlite="", postgresql=_IF.format("pg_is_in_recovery()", "pg_last_wal_replay_lsn()"))
-"""The position that a replica has replayed; `NULL` after its promotion."""
+"""The position that a replica has replayed, `NULL` after its promotion; whether there are partitions."""
 
 
 class Options(TypedDict, total=False):
@@ -49,7 +49,7 @@ class Options(TypedDict, total=False):
 
 
 class _Behind(Exception):  # noqa: N818 # never leaves this module
-    """A replica lacks a state that this process has seen."""
+    """A replica lacks a state that this process has seen, or has a form of tables that it has not seen."""
 
 
 class ReplicatedDatabase(PostgresDatabase):
@@ -103,7 +103,7 @@ class ReplicatedDatabase(PostgresDatabase):
 
         def read(conn: Conn) -> tuple[T, int | None]:
             result = transaction(conn)
-            return result, _position(conn, _END)
+            return result, self._position(conn, _END)
 
         result, position = super().read(read, owner)
         self._learn(position, writes)
@@ -119,14 +119,15 @@ class ReplicatedDatabase(PostgresDatabase):
         def read(conn: Conn) -> tuple[T, int | None]:
             nonlocal began
             # The snapshot must be newer than the position, so it is the snapshot of another transaction.
-            if (_position(conn, _REPLAYED) or -1) < seen:
+            form = self._form
+            if (self._position(conn, _REPLAYED) or -1) < seen or self._form != form:
                 raise _Behind
             conn.script("COMMIT", READ)
             began = True
             if owner is not None:
                 owner.own(conn)  # The name of an owner ends with a transaction.
             result = transaction(conn)
-            return result, _position(conn, _REPLAYED)
+            return result, self._position(conn, _REPLAYED)
 
         try:
             self._open_replica()
@@ -140,6 +141,15 @@ class ReplicatedDatabase(PostgresDatabase):
             raise _Behind from error
         self._learn(position, writes)
         return result
+
+    def _position(self, conn: Conn, statement: Statement) -> int | None:
+        """The position of a server; statements name partitions from now on if the tables have any."""
+        row: tuple[Any, ...] | None = conn.one(statement)
+        if row is None:
+            return None
+        if row[1]:
+            self._form = self._replica._form = "partitioned"
+        return cast("int | None", row[0])
 
     def _open_replica(self) -> None:
         """Connect to the replica, which may lack the tables.
@@ -165,8 +175,3 @@ class ReplicatedDatabase(PostgresDatabase):
         """Complete the queued writes and close all connections of both pools."""
         super().close()
         self._replica.close()
-
-
-def _position(conn: Conn, statement: Statement) -> int | None:
-    row: tuple[Any, ...] | None = conn.one(statement)
-    return None if row is None else cast("int | None", row[0])

@@ -15,6 +15,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
+from uuid import uuid4
 
 import psycopg
 import pytest
@@ -26,6 +27,7 @@ from sqlalchemy.engine import make_url
 from langchain_threadmem import MemorySystem
 from langchain_threadmem.errors import InputError, PersistenceError
 from langchain_threadmem.storage.database import open_database, without_password
+from langchain_threadmem.storage.partitioning.partition import partition
 from langchain_threadmem.storage.statements import Conn, Statement
 
 pytestmark = pytest.mark.postgres
@@ -128,6 +130,34 @@ def test_a_system_reads_what_it_wrote_while_the_replica_lags(
         servers.follow(True)
     assert read_on_replica(system.runtime.database)
     assert len(verb.messages()) == 12
+
+
+def test_reads_on_a_replica_name_partitions_after_a_partitioning(servers: Pair, owner: str) -> None:
+    name = f"partitioned_{uuid4().hex}"
+    with psycopg.connect(servers.primary.url, autocommit=True) as connection:
+        connection.execute(f'CREATE DATABASE "{name}"')
+    primary, replica = (
+        make_url(server.url).set(database=name).render_as_string(hide_password=False)
+        for server in (servers.primary, servers.replica)
+    )
+    url = f"{primary}?replica={quote(replica, safe='')}"
+    with (
+        MemorySystem(url, owner=owner, embeddings=False) as system,
+        MemorySystem(url, owner=owner, embeddings=False, read_only=True) as reader,
+    ):
+        memory, databases = system.conversation("c"), [system.runtime.database, reader.runtime.database]
+        memory.append("Where do figs grow?", "In the south.")
+        assert all(map(read_on_replica, databases))
+        partition(primary, 2)
+        memory.append("And olives?", "There, too.")
+        for opened, database in zip((system, reader), databases, strict=True):
+            assert read_on_replica(database)
+            for _ in range(300):  # The replica replays the new tables some moments later.
+                if database.read(lambda conn: conn.partitioned):
+                    break
+                time.sleep(0.1)
+            assert database.read(lambda conn: (conn.all(ON_REPLICA), conn.partitioned)) == ([(True,)], True)
+            assert len(opened.conversation("c").messages) == 4
 
 
 def test_callers_that_write_together_read_what_they_wrote(system: MemorySystem) -> None:
