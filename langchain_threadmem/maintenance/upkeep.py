@@ -29,9 +29,11 @@ class Upkeep:
 
     Attributes:
         subject: The rows, as the subject of a problem of all of them.
+        noun: One of the rows, in the singular.
     """
 
     subject = "the rows of a capability"
+    noun = "row"
 
     def redact(self, conn: Conn, tree: int, texts: Collection[str]) -> None:
         """Remove the texts of deleted messages from the rows of a conversation.
@@ -56,6 +58,16 @@ class Upkeep:
     def problems(self, conn: Conn, tree: int) -> list[str]:
         """The problems of the rows of a conversation, one sentence each."""
         return []
+
+    def unreadable(self, conn: Conn, owner: str, *, remove: bool) -> int:
+        """The number of an owner's rows that cannot be read: damaged ones, and those of a lost key.
+
+        Args:
+            conn: A transaction, which writes if `remove` is true.
+            owner: The owner.
+            remove: Whether to remove these rows.
+        """
+        return 0
 
     def renewed(self, kind: str, data: bytes, text: RenewedText, value: RenewedValue) -> bytes | None:
         """Bytes with encrypted parts, of a format that the capability has defined, with another key.

@@ -23,14 +23,16 @@ import psycopg
 import pytest
 from conftest import StreamCipher, WordEmbeddings
 from langchain_core.language_models import FakeListChatModel
+from langchain_core.messages import AIMessage
+from langgraph.graph import START, MessagesState, StateGraph
 from sqlalchemy.engine import make_url
 
-from langchain_threadmem import ExtractiveSummarizer, MemorySystem
+from langchain_threadmem import ExtractiveSummarizer, MemorySystem, ThreadMemSaver, ThreadMemStore
 from langchain_threadmem.apps.cli.main import PROGRAM, main
 from langchain_threadmem.engine.flow import arun
 from langchain_threadmem.engine.flow import run as run_flow
 from langchain_threadmem.index.vector_index import Found
-from langchain_threadmem.maintenance.removal.unreadable import remove_unreadable
+from langchain_threadmem.maintenance.removal.unreadable import count_unreadable, remove_unreadable
 from langchain_threadmem.maintenance.repair import repair
 from langchain_threadmem.storage import checksums
 from langchain_threadmem.storage.schema import embedding
@@ -491,6 +493,47 @@ def test_messages_of_a_lost_key_are_removed_and_the_others_stay(url: str, owner:
         assert [(node.id, node.parent_id) for node in history] == [(1, None), (4, 1), (5, 4), (6, 5), (7, 4)]
         assert system.verify().problems == ()
         assert system.conversation("c").recall("stork", n_results=1)[0].node.id == 7
+
+
+@pytest.mark.parametrize("encrypted", [False, True])
+def test_items_and_checkpoints_that_cannot_be_read_are_removed_and_the_others_stay(
+    url: str, owner: str, encrypted: bool
+) -> None:
+    def change(sql: str, values: Any) -> None:
+        texts = Statement.of(sqlite=sql, postgresql=sql.replace("?", "%s"))
+        system.runtime.database.write(lambda conn: conn.run(texts, *values))
+
+    def chat(state: MessagesState) -> dict[str, Any]:
+        return {"messages": [AIMessage("noted")]}
+
+    cipher = StreamCipher() if encrypted else None
+    with MemorySystem(url, owner=owner, embeddings=False, cipher=cipher) as system:
+        store, saver = ThreadMemStore(system), ThreadMemSaver(system)
+        graph = StateGraph(MessagesState).add_node("chat", chat).add_edge(START, "chat").compile(saver)
+        config: Any = {"configurable": {"thread_id": "t"}}
+        for text in ("a heron", "a swan"):
+            graph.invoke({"messages": [("user", text)]}, config)
+        for name in ("a", "b", "c"):
+            store.put(("birds",), name, {"name": name})
+        (before, [_, *others]) = system.verify(), list(saver.list(config))
+        assert before.ok
+        space = "namespace IN (SELECT id FROM threadmem_namespace WHERE owner = ?)"
+        change(
+            f"UPDATE threadmem_item SET value = substr(value, 1, 9) WHERE key = ? AND {space}", (b"b", owner)
+        )
+        tree = "tree = (SELECT id FROM threadmem_tree WHERE owner = ? AND conversation = 't')"
+        last = f"id = (SELECT max(id) FROM threadmem_checkpoint WHERE {tree})"
+        change(f"UPDATE threadmem_checkpoint SET data = ? WHERE {tree} AND {last}", (b"\xc1", owner, owner))
+        counts = run_flow(count_unreadable(system.runtime), system.runtime)
+        assert counts == {"store item": 1, "checkpoint": 1}
+        assert run_flow(remove_unreadable(system.runtime), system.runtime) == 2
+        assert [item.key for item in store.search(("birds",))] == ["a", "c"]
+        assert [one.config for one in saver.list(config)] == [one.config for one in others]
+        assert (system.verify().problems, run_flow(count_unreadable(system.runtime), system.runtime)) == (
+            (),
+            {},
+        )
+        assert graph.invoke({"messages": [("user", "a crane")]}, config)["messages"][-1].content == "noted"
 
 
 class KeptKeys:

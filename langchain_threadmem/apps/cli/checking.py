@@ -80,7 +80,11 @@ def _print_verification(verification: Verification) -> None:
     help="The copy before the repair.  [default: a file beside the database]",
 )
 @click.option("--no-backup", is_flag=True, help="Do not copy the database first.")
-@click.option("--remove-unreadable", is_flag=True, help="Also remove messages that cannot be read.")
+@click.option(
+    "--remove-unreadable",
+    is_flag=True,
+    help="Also remove messages, store items and checkpoints that cannot be read.",
+)
 @click.option("--yes", is_flag=True, help="Do not ask before --remove-unreadable.")
 def repair(
     access: Access,
@@ -102,11 +106,12 @@ def repair(
 
     found = _verified(access)
     copy, repairs = None, dict[str, list[str]]()
-    if not (no_backup or all(one.ok for one in found.values())):
+    repaired = [owner for owner, one in found.items() if remove_unreadable or not one.ok]
+    if repaired and not no_backup:
         target = backup or _copy_of(access.db)
         backing_up.backup(access.db, target)
         copy = without_password(target)
-    for owner in [owner for owner, one in found.items() if not one.ok]:
+    for owner in repaired:
         with Access(access.db, owner).open() as system:
             repairs[owner] = run(repairing.repair(system.runtime), system.runtime)
             if remove_unreadable:
@@ -128,17 +133,17 @@ def repair(
 
 
 def _without_unreadable(system: MemorySystem, yes: bool) -> list[str]:
-    """Remove the messages that cannot be read if the user agrees; returns a sentence about it."""
+    """Remove what cannot be read if the user agrees; returns a sentence about it."""
     from langchain_threadmem.engine.flow import run
     from langchain_threadmem.maintenance.removal.unreadable import count_unreadable
     from langchain_threadmem.maintenance.removal.unreadable import remove_unreadable as remove
 
-    count = run(count_unreadable(system.runtime), system.runtime)
-    subject = f"{plural(count, 'message')} of {system.owner!r} that cannot be read"
-    if not count or not confirmed(f"Remove {subject}, for good?", yes):
+    counts = run(count_unreadable(system.runtime), system.runtime)
+    lost = ", ".join(plural(count, noun) for noun, count in counts.items())
+    if not lost or not confirmed(f"Remove {lost} of {system.owner!r} that cannot be read, for good?", yes):
         return []
     run(remove(system.runtime), system.runtime)
-    return [f"{plural(count, 'message')} removed that could not be read"]
+    return [f"{lost} removed that could not be read"]
 
 
 def _print_repair(verification: Verification, repairs: Sequence[str]) -> None:

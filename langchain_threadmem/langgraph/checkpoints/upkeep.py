@@ -16,6 +16,7 @@ import ormsgpack
 
 from langchain_threadmem.errors import EncryptionError, InputError, PersistenceError
 from langchain_threadmem.langgraph.checkpoints import queries
+from langchain_threadmem.langgraph.checkpoints.queries import Address
 from langchain_threadmem.langgraph.checkpoints.spans import SpanReader
 from langchain_threadmem.langgraph.checkpoints.values import KIND, unpack
 from langchain_threadmem.maintenance.upkeep import RenewedText, RenewedValue, Upkeep
@@ -125,7 +126,7 @@ def _without(value: Any, texts: Collection[str], *, is_text: bool = False) -> An
 
 
 class _Checkpoints(Upkeep):
-    subject = "the checkpoints"
+    subject, noun = "the checkpoints", "checkpoint"
 
     def redact(self, conn: Conn, tree: int, texts: Collection[str]) -> None:
         """Remove the texts of deleted messages from the values of checkpoints."""
@@ -162,6 +163,17 @@ class _Checkpoints(Upkeep):
         gaps = reader.gaps(conn, spans)
         return problems + [f"messages between {first} and {last} are missing" for first, last in gaps]
 
+    def unreadable(self, conn: Conn, owner: str, *, remove: bool) -> int:
+        """The number of checkpoints of which a value, a pending write or a message is missing or damaged."""
+        count = 0
+        for tree, _ in queries.conversations(conn, owner):
+            lost = _unreadable(conn, tree)
+            count += len(lost)
+            if remove and lost:
+                queries.remove(conn, lost)
+                queries.delete_unused_blobs(conn, tree)
+        return count
+
     def renewed(self, kind: str, data: bytes, text: RenewedText, value: RenewedValue) -> bytes | None:
         """A value with lists of messages: the bodies, and the rest as the serializer wrote it."""
         if kind != KIND:
@@ -174,6 +186,51 @@ class _Checkpoints(Upkeep):
         if new.rest is not None:
             new = replace(new, rest=value(*new.rest))
         return data if new == stored else new.pack()
+
+
+def _unreadable(conn: Conn, tree: int) -> list[Address]:
+    reader, lost = SpanReader(), list[Address]()
+    read = {
+        number: _is_readable(conn, reader, kind, data)
+        for number, (kind, data) in queries.blobs(conn, tree).items()
+    }
+    for address in queries.addresses(conn, tree, None):
+        row = queries.get(conn, *address)
+        if row is None:
+            continue
+        parts = [(row.kind, row.data), *((one.kind, one.data) for one in queries.writes(conn, address))]
+        if not all(read.get(number, False) for number in row.refs if number) or not all(
+            _is_readable(conn, reader, *part) for part in parts
+        ):
+            lost.append(address)
+    return lost
+
+
+def _is_readable(conn: Conn, reader: SpanReader, kind: str, data: bytes) -> bool:
+    """Whether bytes of a format can be read by the serializer that has written them.
+
+    Bytes of a format that other serializers define, and encrypted bytes in a memory without a cipher, count
+    as readable.
+    """
+    try:
+        if kind == KIND:
+            stored = unpack(data)
+            if conn.seal is not None:
+                stored.with_bodies(conn.seal.open_text)
+            is_whole = not reader.gaps(conn, set(stored.spans()))
+            return is_whole and (stored.rest is None or _is_readable(conn, reader, *stored.rest))
+        format, encrypted, cipher = kind.removeprefix(KIND).partition("+")
+        if encrypted and conn.seal is not None:
+            data = conn.seal.decrypt(cipher, data)
+        elif encrypted:
+            return True
+        if format == "msgpack":
+            ormsgpack.unpackb(data, ext_hook=lambda code, data: None, option=ormsgpack.OPT_NON_STR_KEYS)
+        elif format == "json":
+            json.loads(data)
+    except Exception:  # damaged data and ciphers can raise any error
+        return False
+    return True
 
 
 UPKEEP = _Checkpoints()

@@ -90,6 +90,8 @@ class ItemVectors(NamedTuple):
         return cls(empty.reshape(0, 2), empty, np.empty((0, dimensions), np.float32))
 
 
+ITEMS_AT_ONCE = 1_000
+"""The number of items that are read together to find unreadable ones."""
 _OWNER: BindParameter[str] = bindparam("owner", type_=Text())
 _NOW: BindParameter[float] = bindparam("now", type_=Float())
 _KEY: BindParameter[bytes] = bindparam("key", type_=LargeBinary())
@@ -127,6 +129,12 @@ _BELOW = Statement(
 # The condition uses no indexed column, because SQLite would read all items of the owner before the ids.
 _of_owner = namespace.c.owner.concat("") == _OWNER
 _BY_IDS = Statement(_rows.where(_of_owner, within(item.c.id, "ids")), "owner", "ids")
+_AFTER = Statement(
+    _rows.where(namespace.c.owner == _OWNER, item.c.id > bindparam("after", type_=BigInteger()))
+    .order_by(item.c.id)
+    .limit(bindparam("most", type_=BigInteger())),
+    *("owner", "after", "most"),
+)
 _VECTORS = Statement(
     select(item_vector.c.item, item_vector.c.vector).where(
         within(item_vector.c.item, "ids"), item_vector.c.model == bindparam("model")
@@ -332,7 +340,7 @@ def enter(conn: Conn, owner: str, paths: Collection[bytes], now: float) -> dict[
     ids: dict[bytes, int] = {}
     for path in sorted(paths):
         ((ids[path],),) = conn.all(_ENTER, owner, path)
-    _remove(conn, [row[0] for row in conn.all(_EXPIRED_IN, json.dumps(list(ids.values())), now)])
+    remove_ids(conn, [row[0] for row in conn.all(_EXPIRED_IN, json.dumps(list(ids.values())), now)])
     return ids
 
 
@@ -402,10 +410,29 @@ def owners(conn: Conn, now: float) -> list[str]:
 def sweep(conn: Conn, owner: str, now: float) -> int:
     """Remove expired items and the namespaces that become empty; returns the number of items."""
     rows = conn.all(_EXPIRED, owner, now)
-    _remove(conn, [row[0] for row in rows])
+    remove_ids(conn, [row[0] for row in rows])
     empty = conn.all(_LOCK_EMPTY, json.dumps(sorted({row[1] for row in rows})))
     prune(conn, [row[0] for row in empty])
     return len(rows)
+
+
+def unreadable(conn: Conn, owner: str) -> list[int]:
+    """The numbers of an owner's items whose value is no JSON, or is encrypted with another key."""
+    found, after = list[int](), 0
+    while rows := conn.all(_AFTER, owner, after, ITEMS_AT_ONCE):
+        found += [row[0] for row in rows if not _is_readable(conn, row)]
+        after = rows[-1][0]
+    return found
+
+
+def _is_readable(conn: Conn, columns: Sequence[Any]) -> bool:
+    if conn.seal is None and columns[3].startswith(SEALED_ITEM):
+        return True  # A memory without the cipher cannot tell.
+    try:
+        json.loads(_opened(conn, columns).value)
+    except (ValueError, EncryptionError):
+        return False
+    return True
 
 
 def _sealed(conn: Conn, new: NewItem) -> NewItem:
@@ -427,7 +454,8 @@ def _opened(conn: Conn, columns: Sequence[Any]) -> ItemRow:
     return row
 
 
-def _remove(conn: Conn, ids: Sequence[int]) -> None:
+def remove_ids(conn: Conn, ids: Sequence[int]) -> None:
+    """Remove items and their vectors, by the numbers of the items."""
     if ids:
         conn.run(_REMOVE, json.dumps(ids))
         conn.run(_REMOVE_VECTORS, json.dumps(ids))

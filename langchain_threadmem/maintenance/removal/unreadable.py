@@ -1,12 +1,11 @@
-"""Removal of messages that cannot be read: damaged ones, and those of a lost key."""
+"""Removal of what cannot be read, damaged or of a lost key: messages, store items and checkpoints."""
 
 from __future__ import annotations
-
-from functools import partial
 
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.index.removal import Removed, drop
+from langchain_threadmem.maintenance import upkeep
 from langchain_threadmem.maintenance.removal import purging
 from langchain_threadmem.storage import encryption_keys
 from langchain_threadmem.storage.statements import Conn
@@ -20,17 +19,25 @@ Lost = dict[str, tuple[int, list[int]]]
 """The trees of conversations, and the keys of their messages that cannot be read, by name."""
 
 
-def count_unreadable(runtime: Runtime) -> Flow[int]:
-    """The number of messages of an owner's conversations that cannot be read."""
-    lost = yield from Sql(partial(_lost, owner=runtime.owner))
-    return sum(len(keys) for _, keys in lost.values())
+def count_unreadable(runtime: Runtime) -> Flow[dict[str, int]]:
+    """The numbers of an owner's messages, and rows of other capabilities, that cannot be read, by noun."""
+
+    def read(conn: Conn) -> dict[str, int]:
+        encryption_keys.check(conn)
+        counts = {"message": sum(len(keys) for _, keys in _lost(conn, runtime.owner).values())}
+        for one in upkeep.registered():
+            counts[one.noun] = one.unreadable(conn, runtime.owner, remove=False)
+        return {noun: count for noun, count in counts.items() if count}
+
+    return (yield from Sql(read))
 
 
 def remove_unreadable(runtime: Runtime) -> Flow[int]:
-    """Remove the messages that cannot be read from history, memory and indexes; returns their number.
+    """Remove the messages and the rows of other capabilities that cannot be read; returns their number.
 
-    The messages below them become children of the nearest message above that is left. Summaries that cover
-    them are emptied.
+    Messages are removed from history, memory and indexes. The messages below them become children of the
+    nearest message above that is left. Summaries that cover them are emptied. A checkpoint is removed whole;
+    those after it stay.
     """
 
     def write(conn: Conn) -> tuple[int, list[Removed]]:
@@ -41,7 +48,8 @@ def remove_unreadable(runtime: Runtime) -> Flow[int]:
         for name, (tree, keys) in lost.items():
             removed.append(summary_queries.take_out_removed(conn, runtime.owner, name, keys))
             purging.purge(conn, runtime.owner, tree, set(keys))
-        return sum(len(keys) for _, keys in lost.values()), removed
+        others = sum(one.unreadable(conn, runtime.owner, remove=True) for one in upkeep.registered())
+        return others + sum(len(keys) for _, keys in lost.values()), removed
 
     count, removed = yield from Sql(write, write=True)
     for one in removed:
