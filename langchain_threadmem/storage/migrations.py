@@ -95,6 +95,7 @@ def index_nodes_and_rename_tables(conn: Conn) -> None:
     conn.script(
         "CREATE UNIQUE INDEX threadmem_node_seq ON threadmem_node (tree, seq)",
         "CREATE INDEX threadmem_node_message ON threadmem_node (tree, message)",
+        "CREATE INDEX threadmem_tree_conversation ON threadmem_tree (conversation)",
     )
     for old, new in RENAMED.items():
         conn.script(f"ALTER TABLE threadmem_{old} RENAME TO threadmem_{new}")

@@ -63,6 +63,8 @@ tree = Table(
     sqlite_autoincrement=True,
 )
 
+# An Agent Server may name no user when it deletes a thread, so its owners are looked up.
+Index("threadmem_tree_conversation", tree.c.conversation)
 _partial_index("threadmem_tree_used", tree.c.owner, tree.c.used, tree.c.id, where="used IS NOT NULL")
 
 # Properties of a conversation that callers set; a conversation without such properties has no row.

@@ -14,6 +14,7 @@ from sqlalchemy import bindparam, select, text
 import langchain_threadmem
 from langchain_threadmem import MemorySystem
 from langchain_threadmem.index import queries
+from langchain_threadmem.langgraph.checkpoints import queries as checkpoint_queries
 from langchain_threadmem.maintenance.removal import tables
 from langchain_threadmem.storage import schema
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
@@ -147,6 +148,12 @@ def test_no_statement_reads_all_nodes_of_all_conversations() -> None:
             if step.startswith("SCAN threadmem_node")
         ]
     assert scans == []
+
+
+def test_the_owners_of_a_thread_are_found_by_an_index() -> None:
+    with MemorySystem() as system:
+        (step,) = _plan(system, checkpoint_queries._OWNERS_OF_THREAD.sql("sqlite"))
+    assert step == "SEARCH threadmem_tree USING INDEX threadmem_tree_conversation (conversation=?)"
 
 
 @pytest.mark.postgres
