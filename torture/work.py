@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph import START, MessagesState, StateGraph
 
-from langchain_threadmem import ChatMemory, MemorySystem, ThreadMemSaver, ThreadMemStore
+from langchain_threadmem import ChatMemory, ConversationNode, MemorySystem, ThreadMemSaver, ThreadMemStore
 from langchain_threadmem.apps.transfer.convert import convert
 from langchain_threadmem.errors import PersistenceError
 from torture.children import Report
@@ -224,21 +224,24 @@ def check(system: MemorySystem, ledger: Ledger, random_: random.Random) -> list[
 
 def _conversation(system: MemorySystem, name: str, known: Conversation) -> list[Finding]:
     memory = system.conversation(name)
-    # First the state: a server may commit the last write of a killed process between the two.
-    state = ThreadMemSaver(system).get_tuple(config_of(name))
-    listed = [] if state is None else state.checkpoint["channel_values"].get("messages", [])
-    stored = {str(node.message.id): node.message for node in memory.history}
+    is_graph = name.startswith("graph")
+    listed = []
+    if is_graph or known.erased:
+        # First the state: a server may commit the last write of a killed process between the two.
+        state = ThreadMemSaver(system).get_tuple(config_of(name))
+        listed = [] if state is None else state.checkpoint["channel_values"].get("messages", [])
+    history = memory.history
+    stored = {str(node.message.id): node.message for node in history}
     if known.erased and (stored or listed):
         return [("lost", f"the erasing of {name}, which can be read again")]
     if known.erasing and not stored:
         return []
     listed_ids = {str(message.id) for message in listed}
-    return _turns(name, known, stored, _questions(memory), listed_ids, name.startswith("graph"))
+    return _turns(name, known, stored, _questions(history), listed_ids, is_graph)
 
 
-def _questions(memory: ChatMemory) -> dict[str, str]:
+def _questions(history: Sequence[ConversationNode]) -> dict[str, str]:
     """The ids of messages and of those they answer."""
-    history = memory.history
     ids = {node.id: str(node.message.id) for node in history}
     return {str(node.message.id): ids.get(node.parent_id or 0, "") for node in history}
 
