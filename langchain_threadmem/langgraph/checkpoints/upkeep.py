@@ -18,7 +18,7 @@ from langchain_threadmem.errors import EncryptionError, InputError, PersistenceE
 from langchain_threadmem.langgraph.checkpoints import queries
 from langchain_threadmem.langgraph.checkpoints.queries import Address
 from langchain_threadmem.langgraph.checkpoints.spans import SpanReader
-from langchain_threadmem.langgraph.checkpoints.values import KIND, unpack
+from langchain_threadmem.langgraph.checkpoints.values import KIND, Span, spans_of_all, unpack
 from langchain_threadmem.maintenance.upkeep import RenewedText, RenewedValue, Upkeep
 from langchain_threadmem.messages.typed_json import compact
 from langchain_threadmem.storage.statements import Conn
@@ -151,16 +151,20 @@ class _Checkpoints(Upkeep):
     def problems(self, conn: Conn, tree: int) -> list[str]:
         """The problems of references from checkpoints and pending writes."""
         problems = [f"value {number} is missing" for number in sorted(queries.missing_blobs(conn, tree))]
-        reader, spans = SpanReader(), set()
-        for data in queries.of_kind(conn, tree, KIND):
-            try:
-                value_spans = set(unpack(data).spans())
-                reader.ranges(conn, value_spans)
-            except (InputError, PersistenceError) as error:
-                problems.append(str(error))
-            else:
-                spans |= value_spans
-        gaps = reader.gaps(conn, spans)
+        values, reader = queries.of_kind(conn, tree, KIND), SpanReader()
+        try:
+            gaps = reader.gaps(conn, spans_of_all(values))
+        except (InputError, PersistenceError):
+            spans = set[Span]()
+            for data in values:
+                try:
+                    value_spans = set(unpack(data).spans())
+                    reader.ranges(conn, value_spans)
+                except (InputError, PersistenceError) as error:
+                    problems.append(str(error))
+                else:
+                    spans |= value_spans
+            gaps = reader.gaps(conn, spans)
         return problems + [f"messages between {first} and {last} are missing" for first, last in gaps]
 
     def unreadable(self, conn: Conn, owner: str, *, remove: bool) -> int:

@@ -14,7 +14,7 @@ with `@entrypoint` saves for its next call in `__previous__`.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -212,6 +212,29 @@ def unpack(data: bytes) -> StoredValue:
         )
     except (ValueError, TypeError, AttributeError) as error:
         raise InputError(f"a stored list of messages cannot be read: {error}") from error
+
+
+def spans_of_all(values: Collection[bytes]) -> set[Span]:
+    """The spans of many values that `StoredValue.pack` wrote, parsed together.
+
+    Raises:
+        InputError: The bytes of a value cannot be read.
+
+    Example:
+        >>> spans_of_all([b"[[5,9]]", b'{"messages":[[5,9],["a1","{}"],0]}'])
+        {Span(first=5, last=9)}
+    """
+    try:
+        parsed = json.loads(b"[%b]" % b",".join(data.partition(b"\n")[0] for data in values))
+        lists = [items for one in parsed for items in ([one] if type(one) is list else one.values())]
+        spans = {
+            Span(*item) for items in lists for item in items if type(item) is not int and type(item[0]) is int
+        }
+    except (ValueError, TypeError, AttributeError, LookupError) as error:
+        raise InputError(f"a stored list of messages cannot be read: {error}") from error
+    if len(parsed) != len(values):
+        raise InputError("a stored list of messages cannot be read")
+    return spans
 
 
 def spans_of(kind: str, data: bytes) -> Iterator[Span]:
