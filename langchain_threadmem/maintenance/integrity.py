@@ -33,7 +33,6 @@ from langchain_threadmem.tree import trees
 from langchain_threadmem.tree.graph import circular
 from langchain_threadmem.tree.nodes import STORED
 
-_CHECK = Statement.of(sqlite="PRAGMA integrity_check", postgresql="SELECT 'ok'")
 _UNITS_WITHOUT_SUMMARY = Statement(
     select(node.c.message)
     .select_from(
@@ -171,8 +170,8 @@ _TREE_OF = Statement(select(node.c.tree).where(node.c.key == bindparam("key", ty
 
 def problems(conn: Conn) -> list[str]:
     """Faults of an SQLite file; PostgreSQL checks its own files."""
-    faults = [str(row[0]) for row in conn.all(_CHECK) if row[0] != "ok"]
-    return [f"the database file: {fault}" for fault in (*faults, *checksums.wrong_types(conn))]
+    faults = (*checksums.page_faults(conn), *checksums.wrong_types(conn))
+    return [f"the database file: {fault}" for fault in faults]
 
 
 def damaged(conn: Conn, owner: str, only_tree: int | None = None) -> list[str]:

@@ -101,6 +101,7 @@ class _Packs(dict[str, Callable[..., bytes]]):
 _PACK = _Packs()
 
 
+_CHECK = Statement.of(sqlite="PRAGMA integrity_check", postgresql="SELECT 'ok'")
 _TYPES = Statement.of(
     sqlite="SELECT m.name, c.name, c.type FROM sqlite_master AS m JOIN pragma_table_info(m.name) AS c "
     "WHERE m.type = 'table'",
@@ -129,6 +130,11 @@ def create_triggers(connection: sqlite3.Connection) -> None:
     """Create the triggers of a connection that writes."""
     for trigger in _triggers():
         connection.execute(trigger)
+
+
+def page_faults(conn: Conn) -> list[str]:
+    """Faults of the pages of an SQLite file, its indexes included; PostgreSQL checks its own pages."""
+    return [str(fault) for (fault,) in conn.all(_CHECK) if fault != "ok"]
 
 
 def wrong_types(conn: Conn) -> list[str]:

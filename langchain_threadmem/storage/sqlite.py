@@ -327,7 +327,7 @@ class SqliteDatabase(Threaded, forking.Forkable):
             return connection
 
     def damage(self) -> str | None:
-        """The first damage of the rows of the file, as the beginning of a sentence; reads all rows."""
+        """The first damage of the rows or pages of a file, as the beginning of a sentence; reads it whole."""
         if self.path is None or self.closed:
             return None
         try:
@@ -471,7 +471,7 @@ def _first_damage(conn: Conn, name: str) -> str | None:
     for table in checksums.tables():
         for key in checksums.damaged_keys(conn, table):
             return f"{name}: the row {key!r} of {table.name!r} differs from the written row"
-    return None
+    return next((f"{name}: {fault}" for fault in checksums.page_faults(conn)), None)
 
 
 def _close_connections(connections: Iterable[sqlite3.Connection]) -> None:

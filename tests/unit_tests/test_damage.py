@@ -24,10 +24,11 @@ from langchain_threadmem import (
     ThreadMemSaver,
     ThreadMemStore,
 )
+from langchain_threadmem.engine.flow import Sql, run
 from langchain_threadmem.errors import LostDatabaseError, PersistenceError
 from langchain_threadmem.messages.codec import UNREADABLE
 from langchain_threadmem.storage import checksums
-from langchain_threadmem.storage.statements import Statement
+from langchain_threadmem.storage.statements import Conn, Statement
 from torture.flips import every_kind, read_turned
 
 Change = Callable[..., None]
@@ -201,6 +202,31 @@ def test_a_value_of_another_type_raises_a_typed_error(
         with pytest.raises(PersistenceError, match=rf"of '{table}' differs from the written row.*verify\(\)"):
             read()
         assert f"of '{table}' differs from the written row" in str(system.verify())
+
+
+def test_a_damaged_index_is_named_as_the_reason_of_an_error(tmp_path: Path) -> None:
+    path, index = tmp_path / "memory.db", "type = 'index' AND name = 'threadmem_node_seq'"
+
+    def change_schema(sql: str, *rows: Any) -> list[Any]:
+        with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+            connection.execute("PRAGMA writable_schema = ON")
+            return connection.execute(sql, *rows).fetchall()
+
+    with MemorySystem(path, embeddings=False) as system:
+        system.conversation("c").append("the heron stands in the water", "it waits for a fish")
+    (row,) = change_schema(f"DELETE FROM sqlite_master WHERE {index} RETURNING *")
+    with MemorySystem(path, embeddings=False) as system:
+        system.conversation("c").append("the robin sings", "in the morning")
+    change_schema("INSERT INTO sqlite_master VALUES (?, ?, ?, ?, ?)", row)
+
+    def fail(conn: Conn) -> None:
+        raise ValueError("what was read cannot be used")
+
+    with (
+        MemorySystem(path, embeddings=False) as system,
+        pytest.raises(PersistenceError, match=r"missing from index threadmem_node_seq.*verify\(\)"),
+    ):
+        run(Sql(fail), system.runtime)
 
 
 # Checkpoints
