@@ -57,19 +57,13 @@ def check_model(model: Model) -> Model:
     return model
 
 
-_PROVIDERS = (
-    *("anthropic", "anthropic_bedrock", "azure_ai", "azure_openai", "baseten", "bedrock", "bedrock_converse"),
-    *(
-        "cohere",
-        "deepseek",
-        "fireworks",
-        "google_anthropic_vertex",
-        "google_genai",
-        "google_vertexai",
-        "groq",
-    ),
-    *("huggingface", "ibm", "litellm", "meta", "mistralai", "nvidia", "ollama", "openrouter", "perplexity"),
-    *("together", "upstage", "xai"),
+_PROVIDERS = frozenset(
+    {
+        *{"anthropic", "anthropic_bedrock", "azure_ai", "azure_openai", "baseten", "bedrock", "cohere"},
+        *{"bedrock_converse", "deepseek", "fireworks", "google_anthropic_vertex", "google_genai", "groq"},
+        *{"google_vertexai", "huggingface", "ibm", "litellm", "meta", "mistralai", "nvidia", "ollama"},
+        *{"openrouter", "perplexity", "together", "upstage", "xai"},
+    }
 )
 """The names of providers of `init_chat_model`, for programs without the package `langchain`."""
 

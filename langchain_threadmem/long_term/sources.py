@@ -87,7 +87,7 @@ class SourceQuery(NamedTuple):
 
 
 def said_by(hit: Hit[Any] | None, unit: MemoryUnit) -> Utterance:
-    """What a unit says, as a hit or by itself."""
+    """The utterance of a unit, as a hit or by itself."""
     summary = (unit.rank, unit.group_id, unit.id) if unit.rank else None
     time = unit.end_time.timestamp()
     if hit is None:

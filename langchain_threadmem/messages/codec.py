@@ -462,9 +462,8 @@ def messages_of(
                 if copies:
                     message = clone(message)  # The caller may change the original.
             elif isinstance(item, str) and role in _TEXTS:
-                message = _TEXTS[role](
-                    item
-                )  # convert_to_messages() takes twice as long, a tenth of an append.
+                # `convert_to_messages` takes twice as long, a tenth of an append.
+                message = _TEXTS[role](item)
             else:
                 message = _converted(item, role)
             kind = message.type
