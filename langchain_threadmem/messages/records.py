@@ -1,8 +1,8 @@
 """Messages as JSON records, in the common formats of chat exports.
 
-`{"role": "user", "content": ...}` (OpenAI), `{"type": "human", "data": {...}}` (LangChain) and mixtures of
-both become LangChain messages, which are built from a fixed list of classes and validated. Errors name the
-position of the record.
+`{"role": "user", "content": ...}` (OpenAI), `{"type": "human", "data": {...}}` and `{"lc": 1, ...}`
+(LangChain) and mixtures of them become LangChain messages, which are built from a fixed list of classes and
+validated. Errors name the position of the record.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ def message_from(value: object, position: str) -> BaseMessage:
     """Build a message from a record of a chat export.
 
     Args:
-        value: `{"role" or "type", "content" or "text", ...}`, or `{"type", "data": {...}}`. Unknown fields
-            are ignored; an id is used if it is a string.
+        value: `{"role" or "type", "content" or "text", ...}`, `{"type", "data": {...}}`, or an object of
+            LangChain's serializer, see `unwrapped`. Unknown fields are ignored; an id is used if it is a
+            string.
         position: The position of the record, for the error.
 
     Raises:
@@ -42,8 +43,9 @@ def message_from(value: object, position: str) -> BaseMessage:
         >>> message_from({"role": "assistant", "content": "Hi"}, "line 1").type
         'ai'
     """
-    record = as_object(value, position)
+    record = as_object(unwrapped(value), position)
     kind, role = record.get("type"), record.get("role")
+    kind = _type_of(kind) if isinstance(kind, str) else kind
     name = kind if isinstance(kind, str) and kind in TYPES else role if role is not None else kind
     if not isinstance(name, str) or name not in TYPES:
         raise InputError(f"{position} has the role {name!r}; use one of {', '.join(TYPES)}")
@@ -79,6 +81,31 @@ def message_from(value: object, position: str) -> BaseMessage:
         return cls.model_validate(fields)
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         raise InputError(f"{position} is not a valid {name} message: {reason(error)}") from error
+
+
+def unwrapped(value: object) -> object:
+    """A message of LangChain's serializer as a record of `messages_to_dict`; another value as it is.
+
+    `langchain_core.load.dumps` and `JSON.stringify` of LangChain.js write a message as
+    `{"lc": 1, "type": "constructor", "id": [..., class], "kwargs": {...}}`.
+
+    Example:
+        >>> unwrapped({"lc": 1, "type": "constructor", "id": ["HumanMessage"], "kwargs": {"content": "Hi"}})
+        {'type': 'human', 'data': {'content': 'Hi'}}
+    """
+    if not isinstance(value, dict) or value.get("lc") != 1:
+        return value
+    names, data = value.get("id"), value.get("kwargs")
+    name = names[-1] if isinstance(names, list) and names else None
+    if not isinstance(name, str) or not isinstance(data, dict) or _type_of(name) == name:
+        return value
+    return {"type": _type_of(name), "data": data}
+
+
+def _type_of(name: str) -> str:
+    """The type of a message whose class, or whose type as a chunk, has a name: `"ai"` of `AIMessageChunk`."""
+    stem, message, _ = name.partition("Message")
+    return stem.lower() if message else name
 
 
 def _tool_call(value: object, position: str) -> dict[str, Any]:

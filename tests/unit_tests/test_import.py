@@ -13,7 +13,15 @@ from typing import Any
 
 import pytest
 from conftest import StreamCipher
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, messages_to_dict
+from langchain_core.load import dumps
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    HumanMessage,
+    HumanMessageChunk,
+    SystemMessage,
+    messages_to_dict,
+)
 from sqlalchemy import bindparam, select
 
 from langchain_threadmem import ChatMemory, MemorySystem
@@ -152,6 +160,28 @@ def lines(*records: Any) -> str:
     return "\n".join(map(json.dumps, records))
 
 
+CHUNKS = [HumanMessageChunk("Hello"), AIMessageChunk("Hi!")]
+JAVASCRIPT = [
+    {
+        "lc": 1,
+        "type": "constructor",
+        "id": ["langchain_core", "messages", name],
+        "kwargs": {"content": text, "id": f"m{text}", "additional_kwargs": {}, "response_metadata": {}},
+    }
+    for name, text in (("HumanMessage", "Hello"), ("AIMessageChunk", "Hi!"))
+]
+"""What `JSON.stringify` of LangChain.js 1.4 writes of two messages."""
+CONFIG = {"configurable": {"thread_id": "monday", "checkpoint_ns": "", "checkpoint_id": "c2"}}
+SNAPSHOT = {"values": {"messages": TURN}, "next": (), "config": CONFIG, "created_at": "2026-11-28T10:00:00Z"}
+"""`StateSnapshot._asdict()` of LangGraph."""
+JAVASCRIPT_SNAPSHOT = {
+    "values": {"messages": JAVASCRIPT},
+    "next": [],
+    "tasks": [],
+    "metadata": {"source": "loop", "step": 1, "parents": {}},
+    "config": CONFIG,
+    "createdAt": "2026-11-28T10:00:00Z",
+}
 USER, ANSWER = {"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hi!"}
 ONE = [("human", "Hello"), ("ai", "Hi!")]
 FILES: dict[str, tuple[str, str | Callable[[Path], None], str, list[tuple[str, str]]]] = {
@@ -172,6 +202,14 @@ FILES: dict[str, tuple[str, str | Callable[[Path], None], str, list[tuple[str, s
     ),
     "messages_to_dict": ("langchain", json.dumps(messages_to_dict(TURN)), "file", ONE),
     "messages_to_dict on lines": ("langchain", lines(*messages_to_dict(TURN)), "file", ONE),
+    "messages_to_dict of chunks": ("langchain", json.dumps(messages_to_dict(CHUNKS)), "file", ONE),
+    "dumps": ("langchain", dumps(TURN), "file", ONE),
+    "dumps of chunks": ("langchain", dumps(CHUNKS), "file", ONE),
+    "dumps of a state": ("langchain", dumps({"messages": TURN}), "file-1", ONE),
+    "LangChain.js": ("langchain", json.dumps(JAVASCRIPT), "file", ONE),
+    "get_state_history": ("langgraph", dumps([SNAPSHOT]), "monday", ONE),
+    "get_state": ("langgraph", dumps(SNAPSHOT), "monday", ONE),
+    "LangGraph.js": ("langgraph", json.dumps([JAVASCRIPT_SNAPSHOT]), "monday", ONE),
     "SQLChatMessageHistory": ("sql_history", histories, "monday", ONE),
     "llamabot": ("llamabot", json.dumps(LLAMABOT, indent=2), "file", [*ONE, ("ai", "Good day!")]),
     "MemForest's database": ("memforest", memforest, "monday", ONE),

@@ -1,7 +1,8 @@
 """LangGraph: the history of a thread (`/threads/<id>/history` of a server), or the state of a thread.
 
 Each checkpoint has the messages at its time. A checkpoint with another parent is a branch: the tree is the
-union of the lists. The fields follow langchain-ai/langgraph (ThreadState of the SDK).
+union of the lists. The fields follow langchain-ai/langgraph (ThreadState of the SDK, and StateSnapshot of
+`get_state_history` in Python and JavaScript, which has a config in place of the checkpoint).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from langchain_threadmem.formats.importers import fields
 from langchain_threadmem.formats.importers.chats import Chat, Chats, Entry
 from langchain_threadmem.formats.importers.source import Format, Source, checked
 from langchain_threadmem.messages.ids import chained_id
-from langchain_threadmem.messages.records import as_list, as_object, message_from
+from langchain_threadmem.messages.records import as_list, as_object, message_from, unwrapped
 from langchain_threadmem.storage.schema import State
 
 
@@ -21,8 +22,13 @@ def is_item(value: object) -> bool:
     return (
         isinstance(value, dict)
         and isinstance(value.get("values"), dict | list)
-        and ("checkpoint" in value or "checkpoint_id" in value)
+        and ("checkpoint" in value or "checkpoint_id" in value or "thread_id" in _checkpoint(value))
     )
+
+
+def _checkpoint(state: fields.Record) -> fields.Record:
+    """The names of the thread, the namespace and the checkpoint of a state."""
+    return fields.record(state, "checkpoint") or fields.record(state, "config", "configurable")
 
 
 def chats(source: Source) -> Chats:
@@ -30,7 +36,7 @@ def chats(source: Source) -> Chats:
     threads: dict[str, list[tuple[str, fields.Record]]] = {}
 
     def read(state: fields.Record, position: str) -> None:
-        about = fields.record(state, "checkpoint")
+        about = _checkpoint(state)
         if not about.get("checkpoint_ns"):
             threads.setdefault(fields.text(about, "thread_id") or source.name, []).append((position, state))
 
@@ -43,7 +49,7 @@ def chats(source: Source) -> Chats:
 
 
 def _time(state: fields.Record) -> str:
-    return str(state.get("created_at") or "")
+    return fields.text(state, "created_at", "createdAt") or ""
 
 
 def _step(state: fields.Record) -> int:
@@ -65,15 +71,15 @@ class _CheckpointThread:
 
     def read(self, state: fields.Record, position: str) -> None:
         """Add the messages of a checkpoint, oldest checkpoint first."""
-        time, previous = fields.seconds(state.get("created_at"), position), None
+        time, previous = fields.seconds(_time(state), position), None
         values = state["values"]
         messages = values.get("messages") if isinstance(values, dict) else values
         for item in as_list(messages or [], f"'messages' of {position}"):
-            record = as_object(item, f"a message of {position}")
+            record = as_object(unwrapped(item), f"a message of {position}")
             if record.get("type") == "remove":
                 continue
             message = message_from(record, position)
-            id = fields.text(record, "id") or chained_id("import-", previous, record)
+            id = message.id or chained_id("import-", previous, record)
             key = id
             known = self.entries.get(id)
             if known is not None and (known.parent != previous or known.make() != message):

@@ -1,9 +1,9 @@
 """Lists of messages in JSON: a conversation on a line or in an item, or a message on a line or in an item.
 
 The messages have the format of OpenAI (`role`, `content`, `tool_calls`), of Anthropic (content blocks with
-`tool_use` and `tool_result`) or of LangChain (`messages_to_dict`). A conversation without an id is named
-after the file and its line; the id of a message without an id is a hash of the message and its predecessors,
-so that a later import of a longer list adds the new messages only.
+`tool_use` and `tool_result`) or of LangChain (`messages_to_dict`, `dumps`). A conversation without an id is
+named after the file and its line; the id of a message without an id is a hash of the message and its
+predecessors, so that a later import of a longer list adds the new messages only.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from langchain_threadmem.formats.importers.json_items import object_of
 from langchain_threadmem.formats.importers.said import File, Other, Reasoning
 from langchain_threadmem.formats.importers.source import Format, Source
 from langchain_threadmem.messages.ids import chained_id
-from langchain_threadmem.messages.records import as_list, as_object, message_from
+from langchain_threadmem.messages.records import as_list, as_object, message_from, unwrapped
 from langchain_threadmem.messages.roles import TYPES
 
 _NAMES = ("conversation_id", "session_id", "thread_id", "chat_id", "id", "uuid")
@@ -52,9 +52,9 @@ def _is_message(value: object) -> bool:
 
 
 def is_langchain_item(value: Any) -> bool:
-    """Whether an item of a JSON file is a message of `messages_to_dict`, or a list of such messages."""
+    """Whether an item of a JSON file is a message of `messages_to_dict` or `dumps`, or a list of these."""
     value = fields.values(value, "messages") or value
-    values = value[:_FIRST] if isinstance(value, list) else [value]
+    values = [unwrapped(one) for one in (value[:_FIRST] if isinstance(value, list) else [value])]
     return bool(values) and all(
         isinstance(fields.at(one, "type"), str) and isinstance(fields.at(one, "data"), dict) for one in values
     )
@@ -113,7 +113,7 @@ class List:
             InputError: The record is not a message.
         """
         makers: list[Callable[[], BaseMessage]]
-        record = as_object(record, position)
+        record = as_object(unwrapped(record), position)
         if record.get("role") == "developer":  # The name of the role in newer messages of OpenAI.
             record = {**record, "role": "system"}
         if later and not _has_results(record):
@@ -259,5 +259,5 @@ def _picture(block: Any) -> dict[str, Any] | None:
     return {"type": "image_url", "image_url": {"url": url}} if isinstance(url, str) else None
 
 
-LANGCHAIN = Format("langchain", "LangChain's messages_to_dict", chats, is_langchain_item)
+LANGCHAIN = Format("langchain", "LangChain's messages_to_dict and dumps", chats, is_langchain_item)
 MESSAGES = Format("messages", "messages of OpenAI or Anthropic", chats, is_item)
