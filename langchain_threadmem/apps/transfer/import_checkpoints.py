@@ -89,7 +89,7 @@ def import_checkpoints(
     """
     _check_classes(classes)
     serde = JsonPlusSerializer(allowed_msgpack_modules=classes or None)
-    with open_origin(source, target, serde) as origin:
+    with open_origin(source, target, classes) as origin:
         refs = origin.checkpoints(threads)
         total = 2 * sum(map(len, refs.values()))
         with ThreadMemSaver.from_conn_string(target, owner=owner, serde=serde) as saver:

@@ -1,11 +1,13 @@
 """SQL: the tables of LangGraph's own checkpointers, opened read-only.
 
-Checkpoints are read by the library that wrote them. The names of threads, and the indices and paths of
-pending writes, which its saver does not return, are read with SQL in the same snapshot.
+Checkpoints are read by LangGraph's savers. The names of threads, and the indices and paths of pending
+writes, which a saver does not return, are read with SQL in the same snapshot. LangGraph.js has the same
+tables; its values that JSON does not have, its interrupts and its sends become those of Python.
 """
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
@@ -18,6 +20,8 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.checkpoint.serde.event_hooks import SerdeEvent, register_serde_event_listener
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.checkpoint.serde.types import INTERRUPT, TASKS
+from langgraph.types import Interrupt, Send
 from sqlalchemy.engine import URL
 
 from langchain_threadmem.errors import InputError, PersistenceError
@@ -87,7 +91,7 @@ class Origin:
                 f"{ref} contains objects of {', '.join(sorted(self.blocked))}; "
                 "if you trust these classes, allow them: --allow MODULE:CLASS"
             )
-        return saved
+        return saved and _without_javascript(saved)
 
     def calls(self, ref: CheckpointRef, checkpoint: CheckpointTuple) -> Calls:
         """The pending writes of a checkpoint, as the calls that wrote them."""
@@ -107,8 +111,17 @@ class Origin:
 
 
 @contextmanager
-def open_origin(source: str | Path, target: str | Path, serde: JsonPlusSerializer) -> Iterator[Origin]:
-    """Open a source read-only; the target only serves to refuse a copy of a file into itself."""
+def open_origin(
+    source: str | Path, target: str | Path, classes: Sequence[tuple[str, ...]]
+) -> Iterator[Origin]:
+    """Open a source read-only.
+
+    Args:
+        source: A file or a URL.
+        target: Only serves to refuse a copy of a file into itself.
+        classes: Custom classes in the states, each as `(module, name)`.
+    """
+    serde = _Serializer(allowed_msgpack_modules=classes or None)
     location = parse_url(source)
     opened = (
         _open_postgres(location, serde)
@@ -176,6 +189,12 @@ def _open_postgres(url: URL, serde: JsonPlusSerializer) -> Iterator[Origin]:
     dsn = url.set(drivername="postgresql").render_as_string(hide_password=False)
     try:
         with psycopg.connect(dsn, prepare_threshold=None) as conn:
+            columns = conn.execute("SELECT * FROM checkpoint_writes LIMIT 0").description or ()
+            if "task_path" not in [column.name for column in columns]:  # LangGraph.js, and older versions.
+                conn.execute(
+                    "CREATE TEMP VIEW checkpoint_writes AS SELECT *, '' AS task_path FROM checkpoint_writes"
+                )
+            conn.commit()
             conn.read_only = True
             conn.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             conn.execute("SELECT 1 FROM checkpoints LIMIT 1")
@@ -190,6 +209,74 @@ def _open_postgres(url: URL, serde: JsonPlusSerializer) -> Iterator[Origin]:
             f"{url.render_as_string()!r} cannot be read as a database of langgraph-checkpoint-postgres: "
             f"{error}"
         ) from error
+
+
+class _Serializer(JsonPlusSerializer):
+    """LangGraph's serializer, which also reads the values of LangGraph.js."""
+
+    def loads_typed(self, data: tuple[str, bytes]) -> Any:
+        kind, text = data
+        if kind != "json":
+            return super().loads_typed(data)
+        defined = json.loads(text, object_hook=_without_undefined)
+        return _from_javascript(super().loads_typed((kind, json.dumps(defined).encode())))
+
+
+_UNDEFINED = {"lc": 2, "type": "undefined"}
+_TYPES: dict[str, Callable[[list[Any]], Any]] = {"Set": set, "Map": dict, "Uint8Array": bytes}
+
+
+def _without_undefined(record: dict[str, Any]) -> dict[str, Any]:
+    """An object without the fields that are `undefined` in JavaScript."""
+    return {name: value for name, value in record.items() if value != _UNDEFINED}
+
+
+def _from_javascript(value: Any) -> Any:
+    """A value with the sets, maps and bytes of JavaScript as those of Python."""
+    if value == _UNDEFINED:
+        return None
+    if isinstance(value, list):
+        return [_from_javascript(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    record = {name: _from_javascript(one) for name, one in value.items()}
+    match record:
+        case {"lc": 2, "type": "constructor", "id": [str(name)], "args": [list(items)]} if name in _TYPES:
+            try:
+                return _TYPES[name](items)
+            except TypeError:  # A set of objects, or a map of them.
+                return items
+    return record
+
+
+def _without_javascript(saved: CheckpointTuple) -> CheckpointTuple:
+    """A checkpoint with sends and interrupts, which LangGraph.js stores as objects, and without the initial
+    values of channels that were never written, which it stores, too.
+    """
+    checkpoint = saved.checkpoint
+    values = {
+        name: [_object_of(name, one) for one in value] if name == TASKS else value
+        for name, value in checkpoint["channel_values"].items()
+        if name in checkpoint["channel_versions"]
+    }
+    writes = [
+        (
+            task,
+            name,
+            [_object_of(name, one) for one in value] if name == INTERRUPT else _object_of(name, value),
+        )
+        for task, name, value in saved.pending_writes or ()
+    ]
+    return saved._replace(checkpoint={**checkpoint, "channel_values": values}, pending_writes=writes)
+
+
+def _object_of(channel: str, value: Any) -> Any:
+    """The object of Python that a channel of LangGraph has."""
+    if channel == INTERRUPT and isinstance(value, dict):
+        return Interrupt(value.get("value"), id=value["id"])
+    if channel == TASKS and isinstance(value, dict):
+        return Send(value["node"], value.get("args"))
+    return value
 
 
 def _missing_package(package: str) -> InputError:
