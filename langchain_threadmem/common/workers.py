@@ -1,7 +1,6 @@
-"""Background threads of the package.
+"""Background threads of the package: jobs in pieces, whose results no caller needs.
 
-`Background` runs functions whose results a caller needs. `Gradual` runs jobs whose results no caller needs,
-in pieces: a job can stop between two pieces, and does not prevent the process from ending.
+A job can stop between two pieces, and does not prevent the process from ending.
 """
 
 from __future__ import annotations
@@ -11,71 +10,16 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Hashable
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextvars import copy_context
 from typing import NamedTuple
 from weakref import WeakSet
 
 from langchain_threadmem.common import forking
-from langchain_threadmem.common.type_variables import T
-from langchain_threadmem.errors import ClosedError
 
 log = logging.getLogger(__package__)
 GRACE = 2.0
 """The time in seconds that `close` waits for the running piece of a job."""
 IDLE = 10.0
 """The time in seconds that the thread of `Gradual` waits for the next job, since a thread starts slowly."""
-
-
-class Background(forking.Forkable):
-    """Runs functions in one thread, in the order of their submission.
-
-    Example:
-        >>> background = Background()
-        >>> background.submit("adding", lambda: 1 + 1).result()
-        2
-        >>> background.close()
-    """
-
-    def __init__(self) -> None:
-        self._lock = forking.lock()
-        self._pool: ThreadPoolExecutor | None = None
-        self._closed = False
-        self.watch()
-
-    def after_fork(self, *, child: bool) -> None:
-        """Drop the jobs in a child, since the parent runs them."""
-        if child:
-            self._pool = None
-
-    def submit(self, name: str, function: Callable[[], T]) -> Future[T]:
-        """Submit a function; its error is logged under `name`, and raised by the future's `result`.
-
-        Raises:
-            ClosedError: After `close`.
-        """
-        with self._lock:
-            if self._closed:
-                raise ClosedError(f"{name} cannot start: the memory was closed; open it again")
-            if self._pool is None:
-                self._pool = ThreadPoolExecutor(1, thread_name_prefix="threadmem-background")
-            # Model calls are child runs of the run whose context is copied.
-            future = self._pool.submit(copy_context().run, function)
-        future.add_done_callback(lambda finished: _report(name, finished))
-        return future
-
-    def close(self) -> None:
-        """Finish the running function, and drop the waiting functions."""
-        with self._lock:
-            self._closed = True
-            pool, self._pool = self._pool, None
-        if pool is not None:
-            pool.shutdown(cancel_futures=True)
-
-
-def _report(name: str, future: Future[T]) -> None:
-    if not future.cancelled() and (error := future.exception()) is not None:
-        log.warning("%s failed: %r", name, error)
 
 
 class _Job(NamedTuple):
