@@ -58,12 +58,10 @@ class Sources(Component):
             for keys in removed.values():
                 for key in keys:
                     self.short_term.drop(key)
-            self.short_term.forget_words()
 
     def close(self) -> None:
         if self.short_term is not None:
             self.short_term.clear()
-            self.short_term.forget_words()
 
     def prepare_for_child(self) -> bool:
         """Keep the short-term memory and the collections in a child process."""
