@@ -232,16 +232,8 @@ def _by_postings(
                 known = rows["seq"][at] == seqs
                 cosine[at[known]] = (matrix @ query.vector)[known]
             figures = postings.figures(question.terms)
-            parts = parts_of(postings, question, figures, cosine)
-            allowed = options.allowed(postings)
-            if spans is not None:
-                allowed &= _inside(rows["key"], spans)
-            total = discounted(scores(postings, question, parts), postings, now, options.half_life)
-            best = options.most(postings, most)
-            hits = _best(postings, question, figures, parts, total, allowed, best, weak_below)
-            standing = _standing(postings, question, figures, parts, total, allowed, always)
-            hits = _marked(hits, always)
-            return Scored(hits, question, figures, query.vector, now, _share(postings), weak_below, standing)
+            texts = _messages(postings, question, figures, cosine, None, options, spans, now, weak_below)
+            return texts.result(options.most(postings, most), query.vector, now, always)
 
     scored = yield from Call(lambda: score(shared))
     if scored is None:
@@ -347,32 +339,20 @@ def scored(
     def score() -> Scored:
         windows = dict(zip(suggested.keys.tolist(), suggested.windows.tolist(), strict=True))
         window = np.array([windows.get(key, 0.0) for key in messages.rows["key"].tolist()])
-        cosine = _cosine_of(messages, cosines)
-        question, figures = suggested.question, suggested.figures
-        parts = parts_of(messages, question, figures, cosine, window)
-        allowed = options.allowed(messages)
+        cosine, question, figures = _cosine_of(messages, cosines), suggested.question, suggested.figures
+        texts = _messages(messages, question, figures, cosine, window, options, spans, now, weak_below)
         if only is not None:
-            allowed &= np.isin(messages.rows["key"], only)
-        if spans is not None:
-            allowed &= _inside(messages.rows["key"], spans)
-        total = discounted(scores(messages, question, parts), messages, now, options.half_life)
-        hits = _best(
-            messages, question, figures, parts, total, allowed, options.most(messages, most), weak_below
-        )
-        standing = _standing(messages, question, figures, parts, total, allowed, always)
-        hits = _marked(hits, always)
-        best = Scored(hits, question, figures, query.vector, now, _share(messages), weak_below, standing)
+            texts = texts._replace(allowed=texts.allowed & np.isin(messages.rows["key"], only))
+        best = texts.result(options.most(messages, most), query.vector, now, always)
         if summaries is None:
             return best
         allowed = options.allowed_summaries(summaries, singles=singles)
         cosine = _cosine_of(summaries.postings, cosines)
-        return best._replace(hits=[*hits, *_best_summaries(best, summaries, cosine, allowed, options, most)])
+        return best._replace(
+            hits=[*best.hits, *_best_summaries(best, summaries, cosine, allowed, options, most)]
+        )
 
     return (yield from Call(score))
-
-
-def _share(postings: Postings) -> float:
-    return float(assistance(postings).mean()) if len(postings.rows) else 0.0
 
 
 def _cosine_of(postings: Postings, cosines: Mapping[int, float] | None) -> Doubles | None:
@@ -443,8 +423,8 @@ def _best_summaries(
     postings, question, figures = index.postings, messages.question, messages.figures
     parts = index.parts(question, figures, cosine)
     total = discounted(alone(parts, messages.share), postings, messages.now, options.half_life)
-    best = options.most(postings, most)
-    hits = _best(postings, question, figures, parts, total, allowed, best, messages.weak_below)
+    texts = _ScoredTexts(postings, question, figures, parts, total, allowed, messages.weak_below)
+    hits = texts.best(options.most(postings, most))
     rank_of = dict(zip(postings.rows["key"].tolist(), index.rank.tolist(), strict=True))
     return [hit._replace(rank=rank_of[hit.key]) for hit in hits]
 
@@ -458,43 +438,90 @@ def _of_thread(conn: Conn, tree: int, of_summaries: int, index: SummaryIndex) ->
     return np.isin(index.postings.rows["key"], inside)
 
 
-def _best(
+class _ScoredTexts(NamedTuple):
+    """Messages or summaries with their scores, and whether each may be a hit."""
+
+    postings: Postings
+    question: Question
+    figures: Figures
+    parts: ScoreParts
+    total: Doubles
+    allowed: NDArray[np.bool_]
+    weak_below: float | None
+
+    def result(self, most: int, vector: NDArray[np.float32], now: float, always: Sequence[int]) -> Scored:
+        """The best messages and the standing instructions, and the values to score other texts."""
+        share = float(assistance(self.postings).mean()) if len(self.postings.rows) else 0.0
+        standing: list[Hit[int]] = []
+        if always:
+            chosen = np.flatnonzero(self.allowed & np.isin(self.postings.rows["key"], always))
+            standing = _marked(self._hits(chosen), always)
+        hits = _marked(self.best(most), always)
+        return Scored(hits, self.question, self.figures, vector, now, share, self.weak_below, standing)
+
+    def best(self, most: int) -> list[Hit[int]]:
+        """The best of the allowed texts with their reasons; of equal scores the newest first."""
+        parts, total, allowed = self.parts, self.total, self.allowed
+        if parts.cosine is None:
+            # Without embeddings a hit needs a shared word in itself or beside it, a named speaker or a date.
+            near = parts.own if self.figures.documents < MANY else parts.beside
+            allowed = allowed & ((near + parts.person + parts.date) > 0)
+        chosen = np.flatnonzero(allowed)
+        if len(chosen) > 4 * most:
+            part = np.argpartition(-total[chosen], most)
+            chosen = chosen[total[chosen] >= total[chosen[part[most]]]]
+        order = np.lexsort((-self.postings.rows["seq"][chosen], -total[chosen]))
+        return self._hits(chosen[order][:most])
+
+    def _hits(self, chosen: NDArray[np.intp]) -> list[Hit[int]]:
+        """The hits of rows, with their reasons."""
+        postings, question, parts, rows = self.postings, self.question, self.parts, self.postings.rows
+        shared: list[list[str]] = [[] for _ in chosen]
+        place = np.full(len(self.total), -1)
+        place[chosen] = np.arange(len(chosen))
+        for term in sorted(question.terms, key=lambda term: self.figures.frequency[term]):
+            places = place[postings.posting(term).rows]
+            for n in places[places >= 0].tolist():
+                shared[n].append(question.terms[term])
+        columns = (
+            *(rows["key"], self.total, parts.own, parts.window, parts.person, parts.date),
+            *(rows["speaker"], rows["time"]),
+        )
+        cosines = [
+            float(parts.cosine[row]) if parts.cosine is not None and parts.has_vector[row] else None
+            for row in chosen
+        ]
+        names = postings.speakers
+        hits = []
+        for (key, score, own, window, person, date, speaker, said), terms, cosine in zip(
+            zip(*(column[chosen].tolist() for column in columns), strict=True), shared, cosines, strict=True
+        ):
+            beside = max(window - own, 0.0)
+            has_sense = terms or beside or person or date
+            weak = not has_sense and (cosine is None or cosine < (self.weak_below or -1))
+            why = Why(tuple(terms), own, cosine, beside, names[speaker] if person else "", date, weak=weak)
+            hits.append(Hit(key, score, why, 0, names[speaker], said))
+        return hits
+
+
+def _messages(
     postings: Postings,
     question: Question,
     figures: Figures,
-    parts: ScoreParts,
-    total: Doubles,
-    allowed: NDArray[np.bool_],
-    most: int,
+    cosine: Doubles | None,
+    window: Doubles | None,
+    options: RecallOptions,
+    spans: Sequence[tuple[int, int]] | None,
+    now: float,
     weak_below: float | None,
-) -> list[Hit[int]]:
-    """The best of the allowed texts with their reasons; of equal scores the newest first."""
-    if parts.cosine is None:
-        # Without embeddings a hit needs a shared word in itself or in a neighbour, a named speaker or a date.
-        near = parts.own if figures.documents < MANY else parts.beside
-        allowed = allowed & ((near + parts.person + parts.date) > 0)
-    chosen = np.flatnonzero(allowed)
-    if len(chosen) > 4 * most:
-        part = np.argpartition(-total[chosen], most)
-        chosen = chosen[total[chosen] >= total[chosen[part[most]]]]
-    chosen = chosen[np.lexsort((-postings.rows["seq"][chosen], -total[chosen]))][:most]
-    return _hits(postings, question, figures, parts, total, chosen, weak_below)
-
-
-def _standing(
-    postings: Postings,
-    question: Question,
-    figures: Figures,
-    parts: ScoreParts,
-    total: Doubles,
-    allowed: NDArray[np.bool_],
-    keys: Sequence[int],
-) -> list[Hit[int]]:
-    """The allowed standing instructions with their reasons."""
-    if not keys:
-        return []
-    chosen = np.flatnonzero(allowed & np.isin(postings.rows["key"], keys))
-    return _marked(_hits(postings, question, figures, parts, total, chosen, None), keys)
+) -> _ScoredTexts:
+    """Messages with their scores; `spans` are the keys of the active thread, if only they may be hits."""
+    parts = parts_of(postings, question, figures, cosine, window)
+    allowed = options.allowed(postings)
+    if spans is not None:
+        allowed &= _inside(postings.rows["key"], spans)
+    total = discounted(scores(postings, question, parts), postings, now, options.half_life)
+    return _ScoredTexts(postings, question, figures, parts, total, allowed, weak_below)
 
 
 def _marked(hits: list[Hit[int]], keys: Sequence[int]) -> list[Hit[int]]:
@@ -505,47 +532,3 @@ def _marked(hits: list[Hit[int]], keys: Sequence[int]) -> list[Hit[int]]:
         hit._replace(why=replace(hit.why, standing=True, weak=False)) if hit.key in keys else hit
         for hit in hits
     ]
-
-
-def _hits(
-    postings: Postings,
-    question: Question,
-    figures: Figures,
-    parts: ScoreParts,
-    total: Doubles,
-    chosen: NDArray[np.intp],
-    weak_below: float | None,
-) -> list[Hit[int]]:
-    """The hits of rows, with their reasons."""
-    shared: list[list[str]] = [[] for _ in chosen]
-    place = np.full(len(total), -1)
-    place[chosen] = np.arange(len(chosen))
-    for term in sorted(question.terms, key=lambda term: figures.frequency[term]):
-        places = place[postings.posting(term).rows]
-        for n in places[places >= 0].tolist():
-            shared[n].append(question.terms[term])
-    columns = (
-        postings.rows["key"],
-        total,
-        parts.own,
-        parts.window,
-        parts.person,
-        parts.date,
-        postings.rows["speaker"],
-        postings.rows["time"],
-    )
-    rows = zip(*(column[chosen].tolist() for column in columns), strict=True)
-    cosines = [
-        float(parts.cosine[row]) if parts.cosine is not None and parts.has_vector[row] else None
-        for row in chosen
-    ]
-    names = postings.speakers
-    hits = []
-    for (key, score, own, window, person, date, speaker, said), terms, cosine in zip(
-        rows, shared, cosines, strict=True
-    ):
-        beside = max(window - own, 0.0)
-        weak = not (terms or beside or person or date) and (cosine is None or cosine < (weak_below or -1))
-        why = Why(tuple(terms), own, cosine, beside, names[speaker] if person else "", date, weak=weak)
-        hits.append(Hit(key, score, why, 0, names[speaker], said))
-    return hits
