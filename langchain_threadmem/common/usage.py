@@ -62,7 +62,6 @@ class Usage:
         """Count one call.
 
         Args:
-            purpose: The purpose.
             conversation: The id of the conversation; empty for calls about all conversations.
             tokens: The `usage_metadata` of the answer, if there is any.
         """

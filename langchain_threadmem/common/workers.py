@@ -72,7 +72,6 @@ class Gradual(forking.Forkable):
         """Start a job; returns at once.
 
         Args:
-            name: The name of the job.
             piece: Does the next piece, and returns whether pieces are left.
             gently: Pause after each piece for as long as the piece took, for pieces that block other threads.
         """

@@ -118,10 +118,7 @@ class ShortTermMemory(LruCache[K, _CachedUnit[V]], Generic[K, V]):
         """The units nearest to a vector, the nearest first; they count as used.
 
         Args:
-            vector: A unit vector.
-            most: The maximum number of hits.
             within: The lowest and the highest cosine of a hit.
-            condition: The condition on units.
 
         Raises:
             InputError: The stored vectors have other dimensions.
@@ -157,10 +154,7 @@ class ShortTermMemory(LruCache[K, _CachedUnit[V]], Generic[K, V]):
         """The units that share words with a question, the best first; they count as used.
 
         Args:
-            question: The question.
-            most: The maximum number of hits.
             document_of: A function that returns the document of a unit; called once for each unit.
-            condition: The condition on units.
         """
         with self._lock:
             keys, documents = list(self._values), []

@@ -103,8 +103,6 @@ class LongTermSource:
     creates the source.
 
     Args:
-        runtime: The owner's memory.
-        query: The query.
         only: The keys of the units that may meet the condition; `None` if there are many.
         index: The index over all vectors; `None` to search SQL.
     """

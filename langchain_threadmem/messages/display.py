@@ -63,7 +63,6 @@ def table(rows: Sequence[Displayed], note: str = "") -> str:
     Texts are escaped and cut, parts are rendered, and MathJax ignores both.
 
     Args:
-        rows: The values.
         note: A sentence below the table.
     """
     cells = [row._cells() for row in rows]
@@ -99,7 +98,6 @@ def body_of(message: BaseMessage, longest: int | None = None) -> list[MarkupNode
     """`content_of` as elements: the text of an answer is rendered as Markdown, other texts are not changed.
 
     Args:
-        message: The message.
         longest: The number of characters after which the text is cut; `None` for the whole text.
 
     Example:

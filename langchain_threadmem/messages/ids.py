@@ -36,7 +36,6 @@ def name_of(subject: str, value: object, *, most: int = LONGEST_NAME, numbers: b
 
     Args:
         subject: The subject of the error message, such as "an owner".
-        value: The value.
         most: The maximum number of UTF-8 bytes.
         numbers: Whether an integer is a name, as the number of a user is.
 
@@ -69,7 +68,6 @@ def plain_text(subject: str, value: object) -> str:
 
     Args:
         subject: The subject of the error message, such as "a title".
-        value: The text.
 
     Raises:
         InputError: The value is not a string, is empty, or contains NUL or a lone surrogate.

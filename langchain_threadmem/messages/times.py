@@ -51,7 +51,6 @@ def own_time(message: BaseMessage, months: Mapping[str, int] = MONTHS) -> float 
     """The time that a message brings, in seconds since 1970; `None` if it brings none that can be read.
 
     Args:
-        message: The message.
         months: Numbers of the months by name.
 
     Example:

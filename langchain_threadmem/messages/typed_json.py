@@ -154,7 +154,6 @@ def based(value: Any, containers: bool = False) -> Any:
     """A value in which NumPy's numbers, and subclasses of `str`, `int` and `float`, are plain values.
 
     Args:
-        value: The value.
         containers: Whether to convert subclasses of `dict` and `list` as well.
 
     Raises:
@@ -212,7 +211,6 @@ def tag(value: Any, path: str, other: WriteOpaque | None = None) -> Any:
     """A result of `based` with tags for all values that plain JSON cannot represent.
 
     Args:
-        value: The value.
         path: The name of the value in errors.
         other: Writes a value of any other class.
 

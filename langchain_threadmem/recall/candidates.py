@@ -74,11 +74,7 @@ def by_words(
     """The messages that contain the most and rarest words of a query, and their neighbours.
 
     Args:
-        conn: A transaction.
-        runtime: The owner's memory.
         tree: The conversation to search; `None` for all conversations of the owner.
-        query: The query.
-        most: The maximum number of candidates.
         now: The current time, in seconds since 1970.
         each: The maximum length of a posting list; longer lists are cut to the newest messages.
     """
@@ -115,7 +111,6 @@ def likely_keys(lists: Sequence[Keys], weights: Sequence[float], most: int) -> t
     Args:
         lists: For each term, the keys of the messages that contain it.
         weights: The weight of each term.
-        most: The maximum number of keys.
 
     Example:
         >>> keys, scores = likely_keys([np.array([40, 41]), np.array([70])], [1.0, 1.0], 2)

@@ -42,7 +42,6 @@ def packed(
 
     Args:
         conversation: The conversation that the recall was called on.
-        hits: The hits, the best first.
         depth: The maximum number of messages above a hit's turn.
         max_tokens: The budget, as `count_tokens` counts tokens.
         shown: Ids of the messages in the window of the conversation, which are omitted.
@@ -123,7 +122,6 @@ def adds_nothing(
 
     Args:
         conversation: The conversation that the recall was called on.
-        summary: The summary.
         shown: Ids of the messages of this conversation that the model sees.
         packed_keys: Keys of other messages that the model sees.
     """

@@ -300,8 +300,6 @@ def postings_of(runtime: Runtime, tree: int, *, shared: bool = True) -> Flow[tup
     Encrypted messages are in no index on disk, so their postings are computed from the decrypted messages.
 
     Args:
-        runtime: The owner's memory.
-        tree: The conversation.
         shared: Whether to use the cached postings, which other threads update at the same time.
     """
     cache = runtime.get(PostingsCache).values

@@ -50,8 +50,6 @@ def question_of(
     contains no other words.
 
     Args:
-        query: The text of the query.
-        language: The language of the query.
         names: The names of people in the conversation, as words in lower case.
         newest: The time of the newest message, in seconds since 1970.
         now: The current time, in seconds since 1970.

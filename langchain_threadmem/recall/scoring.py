@@ -87,9 +87,6 @@ def parts_of(
     """The parts of the score of every row of the postings.
 
     Args:
-        postings: The messages.
-        question: The question.
-        figures: Statistics of all searched messages.
         cosine: Cosine of each message; NaN for messages without a vector.
         window: Lexical scores of the neighbourhoods, if the postings do not contain the neighbours.
     """
@@ -364,7 +361,6 @@ class SummaryIndex:
         """The parts of the score of each summary.
 
         Args:
-            question: The question.
             figures: Statistics of the messages that are searched as well.
             cosine: Cosine of each summary; NaN for summaries without a vector.
         """

@@ -109,9 +109,6 @@ def search(
     """The hits of a source that meet all conditions, the best first, each with its value.
 
     Args:
-        source: The source.
-        most: The maximum number of hits.
-        condition: The condition on the values.
         within: The lowest and the highest cosine; with a bound, only texts with a cosine are hits.
         excluded: The keys that may not be hits.
         sought: The query, to put newer statements before older ones; `None` to leave the order.
@@ -177,8 +174,6 @@ def _with_standing(
     """Results with a standing instruction in the first turns, as the last of these if it fits no better.
 
     Args:
-        found: The results, the best first.
-        instruction: The instruction.
         most: The number of results among which it is.
         first: The number of turns among which it is.
     """
@@ -211,10 +206,6 @@ def _read(
     The second value is the number of hits that were read.
 
     Args:
-        source: The source.
-        hits: The hits, the best first.
-        most: The maximum number of results.
-        condition: The condition on the values.
         known: Whether the caller has a value.
         values: The values that were read before; new values are added.
     """

@@ -156,10 +156,7 @@ class MemorySource:
     """The messages and summaries of a conversation, or of all conversations of an owner.
 
     Args:
-        runtime: The owner's memory.
         tree: The conversation; `None` for all conversations of the owner.
-        query: The query.
-        options: The conditions.
     """
 
     runtime: Runtime
@@ -294,11 +291,9 @@ def scored(
     """The best of the candidates by words and by meaning.
 
     Args:
-        runtime: The owner's memory.
         tree: The searched tree; `None` for all trees of the owner, including summaries.
         query: The query, with the candidates by meaning.
         suggested: The candidates by words.
-        options: The conditions.
         now: The time of the query, in seconds since 1970.
         most: The maximum number of messages, and of summaries.
         only: The keys to score instead of the candidates.
@@ -386,12 +381,8 @@ def _summaries(
     """The best summaries of a conversation, on the scale of its messages.
 
     Args:
-        runtime: The owner's memory.
-        tree: The conversation.
         of_summaries: The tree of its summaries.
         messages: The hits among the messages.
-        options: The conditions.
-        most: The maximum number of summaries.
     """
     index = yield from summary_index_of(runtime, of_summaries)
     exact = (yield from vectors_of(runtime, of_summaries)) if messages.vector.size else None

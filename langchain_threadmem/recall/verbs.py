@@ -210,9 +210,6 @@ def retrieve(
     """The hits of a query and their ancestors as messages for a model, each once.
 
     Args:
-        conversation: The conversation.
-        query: The query.
-        n_results: The maximum number of hits.
         context_depth: The number of ancestors of each hit; `None` for the conversation's default.
         order: Oldest first, or the best hit first.
         fallback: The result without hits: "nothing", or the most "recent" messages.

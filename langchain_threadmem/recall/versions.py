@@ -216,11 +216,6 @@ def sought_in(query: str, language: Language) -> Sought:
 def newest_first(results: Sequence[T], said: Sequence[Utterance], sought: Sought) -> list[tuple[T, T]]:
     """Results, the best first, with each newer statement of a thing directly before the older statement.
 
-    Args:
-        results: The results, the best first.
-        said: What each result says.
-        sought: The query.
-
     Returns:
         Each result with the result whose place it takes, which is the result itself if it is not moved.
     """

@@ -50,7 +50,6 @@ def group(tokens: Sequence[int], limits: Limits, begun: Sequence[int] = ()) -> t
 
     Args:
         tokens: The tokens of each unit, in order.
-        limits: The limits of a group.
         begun: The tokens of the units in the last stored group.
 
     Returns:

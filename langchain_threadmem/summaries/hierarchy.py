@@ -71,7 +71,6 @@ class Condenser:
         write: Summarises a group.
         below: Reads the units of stored summaries.
         read: Reads texts.
-        limits: The limits of a group.
     """
 
     def __init__(self, write: SummarizeTexts, below: Below, read: ReadPieces, limits: Limits) -> None:

@@ -356,8 +356,6 @@ def empty_quoting(conn: Conn, owner: str, conversations: Collection[str]) -> Rem
 
     Args:
         conn: A write transaction that has locked the conversations and the trees of `quoting`.
-        owner: The owner.
-        conversations: The conversations.
     """
     found = quoting(conn, owner, conversations) if conversations else []
     removed = Removed({}, any(watermarks.indexed(conn, tree_id) for tree_id in found))

@@ -103,10 +103,6 @@ def rank(graph: nx.Graph[int]) -> list[float]:
 def extract(text: str, most: int) -> tuple[str, list[str]]:
     """A title and the highest-ranked sentences of a text, in order.
 
-    Args:
-        text: The text.
-        most: The maximum number of sentences.
-
     Returns:
         The title, of up to four words by falling rank, and the sentences. Both are empty for an empty text.
 

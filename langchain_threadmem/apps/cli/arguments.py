@@ -142,7 +142,6 @@ def command(
     """Make a command with the common options of a function; its docstring is the help.
 
     Args:
-        name: The name of the command.
         examples: Calls of the command, without `threadmem`, for its help.
         database: The argument with the database, which the function takes as `access`: the option `--db`;
             `--db` or the first argument; or neither.
@@ -248,8 +247,6 @@ def conversation_of(system: MemorySystem, name: str, *, exact: bool = False) -> 
     """An existing conversation, by its id, by the beginning of its id, or by its title.
 
     Args:
-        system: The memory.
-        name: The name.
         exact: Whether only the id is a name, for commands that delete.
 
     Raises:
@@ -300,7 +297,6 @@ def print_json(value: Any, **fields: Any) -> None:
     """Print a value as one JSON document: dataclasses as objects, times as ISO 8601.
 
     Args:
-        value: The value.
         **fields: Further fields of the object, before the fields of a dataclass.
     """
     import json

@@ -56,7 +56,6 @@ class ChatSession:
     """A chat in a conversation.
 
     Args:
-        system: The memory.
         model: The chat model; `None` to show prompts.
         conversation: The conversation; `None` for a new one.
         recall: The number of recalled messages.

@@ -47,7 +47,6 @@ def serve(system: MemorySystem, *, write: bool) -> None:
     """Serve the memory of one owner over stdin and stdout, until stdin is closed.
 
     Args:
-        system: The memory.
         write: Whether to offer the tools that write: `remember`, and `forget` without confirmation.
     """
     from mcp.server.stdio import stdio_server

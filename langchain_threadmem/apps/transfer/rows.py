@@ -124,7 +124,6 @@ def dump(conn: Conn, owner_names: Sequence[str]) -> Iterator[tuple[MemoryTable, 
     """The rows of memories, one conversation or namespace of the store after the other.
 
     Args:
-        conn: A transaction.
         owner_names: The owners, in the order of their rows.
     """
     ids = IdMap()
@@ -173,8 +172,6 @@ def load(conn: Conn, rows: Iterable[tuple[MemoryTable, Row]], on_batch: Callable
     """Write rows of `dump`, table by table in the order of `COPIED_TABLES`.
 
     Args:
-        conn: A write transaction.
-        rows: The rows.
         on_batch: Called with the number of rows of each batch.
     """
     ids = IdMap()

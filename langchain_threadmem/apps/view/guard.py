@@ -30,7 +30,6 @@ class Guard:
     """Refuses requests that do not come from the page, and adds headers to all responses.
 
     Args:
-        app: The application.
         token: The secret of the URL and of the cookie.
         port: The port of the server, for the names that `Host` may have.
     """

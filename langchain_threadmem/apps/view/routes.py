@@ -101,10 +101,7 @@ def app_of(contents: Contents, writer: WritableSystem, token: str, port: int) ->
     """The web application.
 
     Args:
-        contents: The contents of the page.
         writer: The system for changes.
-        token: The secret of the page.
-        port: The port of the server.
     """
 
     async def page(request: Request) -> Response:

@@ -157,7 +157,6 @@ def parse(filter_: FieldFilter | None, fields: Fields) -> Condition | None:
 
     Args:
         filter_: The filter; `None`, `{}` and `[]` are the empty filter.
-        fields: The existing fields.
 
     Returns:
         The condition, or `None` for the empty filter.

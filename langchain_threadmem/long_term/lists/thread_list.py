@@ -144,8 +144,6 @@ def current(conn: Conn, tree: int, head: Head, cached: Branches | None) -> Branc
     """The threads of a conversation.
 
     Args:
-        conn: A transaction.
-        tree: The tree.
         head: The head of the tree in this transaction.
         cached: The threads of an earlier state.
     """

@@ -77,7 +77,6 @@ def instructions(runtime: Runtime, tree: int | None) -> Flow[list[Instruction]]:
     """The standing instructions and preferences of a conversation, or of an owner, oldest first.
 
     Args:
-        runtime: The owner's memory.
         tree: The conversation; `None` for all conversations of the owner.
     """
     stated = yield from _stated(runtime, (yield from _candidates(runtime, tree)))
