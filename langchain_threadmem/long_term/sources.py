@@ -12,6 +12,7 @@ import numpy as np
 
 from langchain_threadmem.common.arrays import Vector
 from langchain_threadmem.common.filters.conditions import Condition
+from langchain_threadmem.common.type_variables import K
 from langchain_threadmem.engine.flow import Call, Flow, Sql
 from langchain_threadmem.engine.runtime import Component, Runtime
 from langchain_threadmem.index import lexicon, vectors
@@ -31,7 +32,7 @@ from langchain_threadmem.recall.options import RecallOptions
 from langchain_threadmem.recall.postings import Postings
 from langchain_threadmem.recall.question import question_of
 from langchain_threadmem.recall.results import Why
-from langchain_threadmem.recall.search import CandidateHits, CosineRange, Hit
+from langchain_threadmem.recall.search import CandidateHits, CosineRange, Hit, SearchSource
 from langchain_threadmem.recall.sources import PreparedQuery, scored
 from langchain_threadmem.recall.versions import Utterance
 from langchain_threadmem.storage.statements import Conn
@@ -94,8 +95,18 @@ def said_by(hit: Hit[Any] | None, unit: MemoryUnit) -> Utterance:
     return Utterance(unit.content, unit.source, hit.speaker, hit.time or time, order, hit.why.terms, summary)
 
 
+class UnitSource(SearchSource[K, MemoryUnit]):
+    """A source of units, whose fields are those of a condition."""
+
+    def said(self, hit: Hit[K], value: MemoryUnit) -> Utterance:
+        return said_by(hit, value)
+
+    def fields(self, value: MemoryUnit) -> MemoryUnit:
+        return value
+
+
 @dataclass(frozen=True)
-class LongTermSource:
+class LongTermSource(UnitSource[int]):
     """All messages and summaries of an owner.
 
     A query with a text is scored as in recall, a query with a vector by cosines. If few units may meet the
@@ -159,11 +170,6 @@ class LongTermSource:
         keys, condition = [hit.key for hit in hits], self.query.condition
         return (yield from Sql(lambda conn: _present(conn, self.runtime.owner, keys, condition)))
 
-    said = staticmethod(said_by)
-
-    def fields(self, value: MemoryUnit) -> MemoryUnit:
-        return value
-
 
 def long_term_source(runtime: Runtime, query: SourceQuery) -> Flow[LongTermSource]:
     """Update the indexes of an owner, and return the source that searches them."""
@@ -184,7 +190,7 @@ def _present(
 
 
 @dataclass(frozen=True)
-class ShortTermSource:
+class ShortTermSource(UnitSource[Hashable]):
     """The units in short-term memory, searched by vectors, or by words without vectors.
 
     Hits are read from storage again.
@@ -219,11 +225,6 @@ class ShortTermSource:
                 short.drop(key)
         return {hit.key: unit for hit in hits if (unit := short.unit(hit.key)) is not None}
 
-    said = staticmethod(said_by)
-
-    def fields(self, value: MemoryUnit) -> MemoryUnit:
-        return value
-
     def _fill(self) -> Flow[None]:
         """Add stored or new vectors to units without a vector."""
         short, model = self.short, self.runtime.get(Indexes).model
@@ -237,7 +238,7 @@ class ShortTermSource:
             short.fill({key: vector for (key, _), vector in zip(missing, embedded, strict=True)})
 
 
-class ExternalSource:
+class ExternalSource(UnitSource[Hashable]):
     """The texts of an external collection, searched by vectors, or by words without vectors."""
 
     def __init__(self, runtime: Runtime, collection: ExternalCollection, query: SourceQuery) -> None:
@@ -287,11 +288,6 @@ class ExternalSource:
     def read(self, hits: Sequence[Hit[Hashable]]) -> Flow[Mapping[Hashable, MemoryUnit]]:
         yield from ()
         return {hit.key: self._units[hit.key].unit for hit in hits}
-
-    said = staticmethod(said_by)
-
-    def fields(self, value: MemoryUnit) -> MemoryUnit:
-        return value
 
     def vector(self, hit: Hit[Hashable]) -> Vector:
         """The unit vector of a hit; empty for a hit by words."""

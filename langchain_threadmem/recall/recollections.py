@@ -115,19 +115,19 @@ def answers_to(
     ]
 
     def read(conn: Conn) -> list[list[NodeRow]]:
-        return [_answers(conn, owner, hit) for hit in asked]
+        return [answers(conn, owner, hit) for hit in asked]
 
     rows = (yield from Sql(read)) if asked else []
     answer_of: dict[int, ConversationNode] = {}
-    for hit, answers in zip(asked, rows, strict=True):
-        for answer in filter(is_recallable, nodes_of(answers, runtime.parts.read)):
+    for hit, found_rows in zip(asked, rows, strict=True):
+        for answer in filter(is_recallable, nodes_of(found_rows, runtime.parts.read)):
             found = replace(hit, node=answer, thread=(answer,))
             if (hit.conversation_id, answer.message.id) not in shown and not known(found):
                 answer_of[id(hit)] = answer
     return [answer_of.get(id(hit)) for hit in hits]
 
 
-def _answers(conn: Conn, owner: str, hit: Recollection) -> list[NodeRow]:
+def answers(conn: Conn, owner: str, hit: Recollection) -> list[NodeRow]:
     """The rows of the live AI messages that answer a hit, oldest first."""
     try:
         key = key_of_hit(conn, owner, hit)

@@ -23,11 +23,12 @@ from langchain_threadmem.messages.markup.rendering import plain
 from langchain_threadmem.messages.roles import role_of
 from langchain_threadmem.messages.text import cut, one_line, visible
 from langchain_threadmem.messages.tool_pairs import calls_tools
+from langchain_threadmem.recall.recollections import answers
 from langchain_threadmem.recall.results import Recollection
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import trees
-from langchain_threadmem.tree.node import EPOCH, ConversationNode, is_doubtful, probability_of
+from langchain_threadmem.tree.node import EPOCH, ConversationNode, is_doubtful, nodes_of, probability_of
 
 Json = dict[str, Any]
 TEXT = 100_000
@@ -194,15 +195,16 @@ class Contents:
     def recall(self, conversation: str, query: str, scope: Literal["conversation", "owner"]) -> Json:
         """The hits of a search with their answers and reasons, the best first."""
         hits = self._memory(conversation).recall(query, HITS, 1, scope=scope)
-        return {"items": [{**_hit(hit), "below": self._answer(hit, conversation)} for hit in hits]}
+        return {"items": [{**_hit(hit), "below": self._answer(hit)} for hit in hits]}
 
-    def _answer(self, hit: Recollection, conversation: str) -> Json | None:
-        """The answer to a question that was found."""
+    def _answer(self, hit: Recollection) -> Json | None:
+        """The last live answer to a human message that was found."""
         if hit.rank or hit.node.message.type != "human":
             return None
-        name = hit.conversation_id or conversation
-        answer = self.snapshots.answer(name, hit.node.id)
-        return None if answer is None else {**_line(answer), "text": preview_of(answer.message, ANSWER)}
+        runtime = self.system.runtime
+        rows = runtime.database.read(lambda conn: answers(conn, runtime.owner, hit))
+        found = nodes_of(rows[-1:], runtime.parts.read)
+        return {**_line(found[0]), "text": preview_of(found[0].message, ANSWER)} if found else None
 
     def summary(self, conversation: str) -> Json:
         """The topmost summary of a conversation, and that of the long-term memory."""

@@ -12,7 +12,6 @@ from langchain_threadmem.common.cache import LruCache
 from langchain_threadmem.errors import NodeNotFoundError, SessionNotFoundError
 from langchain_threadmem.formats.exporters.layout import Layout
 from langchain_threadmem.memory_system import MemorySystem
-from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import graph, nodes, placements, trees
 from langchain_threadmem.tree.node import ConversationNode, nodes_of
@@ -138,23 +137,6 @@ class Snapshots:
                 snapshot = self._read(version.tree, snapshot)
             self._cache.put(conversation, snapshot)
             return snapshot
-
-    def answer(self, conversation: str, node_id: int) -> ConversationNode | None:
-        """The last live answer to a message, whose conversation is not read; `None` if there is none."""
-        owner = self._system.owner
-
-        def read(conn: Conn) -> ConversationNode | None:
-            tree = trees.find(conn, owner, conversation)
-            row = None if tree is None else nodes.by_seq(conn, tree, node_id)
-            if tree is None or row is None:
-                return None
-            live = nodes.answers(conn, tree, row.key, row.seq, lambda below: below.state == State.LIVE)
-            found = nodes_of(
-                nodes.by_keys(conn, [below.key for below in live]), self._system.runtime.parts.read
-            )
-            return next((node for node in reversed(found) if node.message.type == "ai"), None)
-
-        return self._system.runtime.database.read(read)
 
     def _read(self, tree: int, old: ConversationSnapshot | None) -> ConversationSnapshot:
         def read(conn: Conn) -> ConversationSnapshot:
