@@ -104,7 +104,7 @@ class MemorySystem:
             `sqlite:///memory.db?synchronous=FULL` waits for the disk at every commit; by default stored turns
             survive a crash of the process, but not a power failure.
             `postgresql://user@host/name?pool_size=20&max_overflow=0` sets the number of connections, and
-            `replica=` a server for reads; PgBouncer in transaction mode is found out, or named with
+            `replica=` a server for reads; PgBouncer in transaction mode is detected, or named with
             `?prepared_statements=false`.
         owner: The owner of the memory, or a function of the run that makes a call
             (`lambda run: run.context.user_id`, `ContextField("user_id")` of `engine.owners`): the system then

@@ -59,7 +59,7 @@ class Why:
             time.
         covers: The messages that a summary covers; `None` for a message.
         weak: Whether nothing but its meaning makes the message a hit, and its similarity is no greater than
-            that of messages to a query without sense; see `weak_below` of the embedding model.
+            that of messages to a meaningless query; see `weak_below` of the embedding model.
         standing: Whether the message is a standing instruction, such as "always answer in French".
 
     Example:
