@@ -434,11 +434,6 @@ def thread_ends(conn: Conn, keys: Iterable[int]) -> dict[int, int]:
     return ends
 
 
-def between(conn: Conn, first: int, last: int) -> list[NodeRow]:
-    """The nodes of a range of keys, in the order of the keys."""
-    return _opened(conn, _ROWS_OF_RANGES.rows(conn, [(first, last)]))
-
-
 def tip(conn: Conn, tree_id: int) -> NodeRow | None:
     """The node at the end of the active thread."""
     key = trees.head(conn, tree_id).tip

@@ -206,11 +206,6 @@ def conversation_of(conn: Conn, tree_id: int) -> str:
     return str(conn.all(_NAME, tree_id)[0][0])
 
 
-def tree_query(owner: str, conversation: str) -> BoundStatement:
-    """The query for a conversation's tree."""
-    return _FIND, (owner, conversation, "")
-
-
 def unchanged_query(
     conn: Conn, owner: str, conversation: str, tree_id: int, version: TreeVersion | None = None
 ) -> BoundStatement:
@@ -228,7 +223,7 @@ def unchanged_query(
 
 
 def id_of_tree(conn: Conn, rows: Sequence[tuple[Any, ...]]) -> int | None:
-    """The id of the tree, or `None`, from the rows of `tree_query`."""
+    """The id of the tree, or `None`, from the rows of its query."""
     if not rows:
         return None
     encryption_keys.check(conn)
