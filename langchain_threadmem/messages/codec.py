@@ -335,7 +335,7 @@ TEXT_ALONE = re.compile(
 
 
 def unreadable_among(rows: Sequence[StoredMessage]) -> list[int]:
-    """The positions of the messages that `decode_stored` returns as placeholders, without building messages.
+    """The positions of the messages that `decode_stored` returns as placeholders.
 
     Args:
         rows: As for `decode_stored`.
@@ -345,25 +345,8 @@ def unreadable_among(rows: Sequence[StoredMessage]) -> list[int]:
         >>> unreadable_among([("h1", hello), ("h2", '{"type":"hum'), ("h3", hello)])
         [1]
     """
-    others = [n for n, row in enumerate(rows) if not TEXT_ALONE.fullmatch(row[1])]
-    try:
-        bodies = _parse([rows[n][1] for n in others], None)
-    except (ValueError, RecursionError):
-        bodies = []
-    if len(bodies) == len(others):
-        others = [n for n, body in zip(others, bodies, strict=True) if not _is_readable(body)]
-    messages = decode_stored([rows[n] for n in others])
-    return [n for n, message in zip(others, messages, strict=True) if UNREADABLE in message.response_metadata]
-
-
-def _is_readable(body: Any) -> bool:
-    """Whether a parsed body is that of a message for sure."""
-    if type(body) is not dict or "typed" in body:
-        return False
-    kind, data = body.get("type"), body.get("data")
-    if type(kind) is not str or kind not in _FIELDS_BY_TYPE or type(data) is not dict:
-        return False
-    return UNREADABLE not in str(data.get("response_metadata", ""))
+    messages = decode_stored(rows)
+    return [n for n, message in enumerate(messages) if UNREADABLE in message.response_metadata]
 
 
 def unreadable(role: str) -> str:
