@@ -1,7 +1,5 @@
 """TextRank: selection of the sentences of a text that share the most words with other sentences."""
 
-# ruff: noqa: SIM905 - a list of words is read best as text
-
 from __future__ import annotations
 
 import math
@@ -13,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from langchain_threadmem.index.language import words
+from langchain_threadmem.index.language import ENGLISH, words
 from langchain_threadmem.messages.text import cut
 
 if TYPE_CHECKING:
@@ -27,16 +25,6 @@ MOST_SENTENCES = 400
 """The maximum number of compared sentences, evenly spaced over a longer text."""
 LONGEST = 300
 """The maximum length of a sentence in characters; longer sentences are cut."""
-STOP_WORDS = frozenset(
-    """
-    a about again all also am an and any are as at be because been being but by can could did do
-    does doing for from get give go got had has have having he her here hers him his how i if in
-    into is it its just let like me more most my no not now of off on one or our out please say said
-    she should so some such tell than that the their them then there these they this those to too up
-    us very was we were what when where which who whom whose why will with would you your yours
-    """.split()
-)
-"""English words that are independent of the subject of a text."""
 
 
 def sentences(text: str) -> list[str]:
@@ -74,13 +62,14 @@ def sentence_graph(candidates: Sequence[str]) -> nx.Graph[int]:
 
 
 def informative(sentence: str) -> set[str]:
-    """The words of a sentence without stop words and without the speaker.
+    """The words of a sentence without English stop words and without the speaker.
 
     Example:
         >>> sorted(informative("user: Is the bread flat?"))
         ['bread', 'flat']
     """
-    return {word for word in words(_SPEAKER.sub("", sentence)) if word not in STOP_WORDS and len(word) > 1}
+    found = words(_SPEAKER.sub("", sentence))
+    return {word for word in found if word not in ENGLISH.stop_words and len(word) > 1}
 
 
 def rank(graph: nx.Graph[int]) -> list[float]:

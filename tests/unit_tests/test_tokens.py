@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langchain_threadmem.index.language import split, words
-from langchain_threadmem.summaries.text_rank import STOP_WORDS
+from langchain_threadmem.index.language import STOP_WORDS, split, words
 
 
 @pytest.mark.parametrize(

@@ -23,14 +23,13 @@ from langchain_threadmem.engine.prompt_words import PromptCounter, PromptWords
 from langchain_threadmem.errors import InputError, PersistenceError
 from langchain_threadmem.formats.exporters.files import read_text, write_text
 from langchain_threadmem.formats.exporters.json import parse_conversation
-from langchain_threadmem.index.language import words
+from langchain_threadmem.index.language import ENGLISH, words
 from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.messages.text import plural
 from langchain_threadmem.messages.tokens import count_tokens
 from langchain_threadmem.selection.coverage import quoted_ids
 from langchain_threadmem.selection.selectors import SemanticNodeSelector
-from langchain_threadmem.summaries.text_rank import STOP_WORDS
 from langchain_threadmem.tree import graph
 from langchain_threadmem.tree.node import ConversationNode, is_doubtful
 
@@ -174,7 +173,8 @@ def questions_for(history: Sequence[ConversationNode]) -> list[str]:
     queries = []
     for thread in longest:
         counts = Counter(word for node in thread for word in words(text_of(node.message)))
-        terms = [word for word in counts if len(word) > 3 and not word.isdigit() and word not in STOP_WORDS]
+        rare = (word for word in counts if word not in ENGLISH.stop_words)
+        terms = [word for word in rare if len(word) > 3 and not word.isdigit()]
         terms.sort(key=lambda word: counts[word] ** 2 / total[word], reverse=True)
         queries += [" ".join(terms[:4])] if terms else []
     return queries
