@@ -95,20 +95,8 @@ def _without_empty(message: BaseMessage) -> BaseMessage | None:
     return clone(message, content=_NO_TEXT)
 
 
-def is_empty_answer(message: BaseMessage) -> bool:
-    """Whether a message is an answer without content and without calls.
-
-    Example:
-        >>> is_empty_answer(AIMessage("")), is_empty_answer(AIMessage([{"type": "text", "text": ""}]))
-        (True, True)
-        >>> is_empty_answer(AIMessage("Fine.")), is_empty_answer(HumanMessage(""))
-        (False, False)
-    """
-    return isinstance(message, AIMessage) and _without_empty(message) is None
-
-
 def without_empty_answers(messages: Iterable[BaseMessage]) -> list[BaseMessage]:
-    """The messages without the answers for which `is_empty_answer` is true.
+    """The messages without the answers that have neither content nor calls.
 
     Example:
         >>> without_empty_answers([HumanMessage("", id="h1"), AIMessage("", id="a1")])
@@ -117,9 +105,9 @@ def without_empty_answers(messages: Iterable[BaseMessage]) -> list[BaseMessage]:
     return [
         message
         for message in messages
-        if isinstance(message, HumanMessage)
+        if not isinstance(message, AIMessage)
         or (isinstance(message.content, str) and message.content.strip())
-        or not is_empty_answer(message)
+        or _without_empty(message) is not None
     ]
 
 

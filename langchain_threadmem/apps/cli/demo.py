@@ -60,7 +60,8 @@ def demo(file: Path | None, index: int, out: Path, database: str | None, owner: 
         name = _free_name(system, file.stem if file else "everyday")
         memory = system.conversation(name, node_selector=SemanticNodeSelector())
         try:
-            topics = sample_topics() if file is None else []
+            sample = everyday().splitlines() if file is None else []
+            topics = [json.loads(line)["topic"] for line in sample[::2]]  # One for each turn.
             with progress_bar("sort") as update:
                 played = play(memory, turns, update, topics)
         except BaseException:
@@ -250,13 +251,3 @@ def everyday() -> str:
         60
     """
     return files(__package__).joinpath("sample.jsonl").read_text(encoding="utf-8")
-
-
-def sample_topics() -> list[str]:
-    """The topic of each turn of the sample.
-
-    Example:
-        >>> len(sample_topics()), sample_topics()[0]
-        (30, 'bread')
-    """
-    return [json.loads(line)["topic"] for line in everyday().splitlines()][::2]
