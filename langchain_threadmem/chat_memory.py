@@ -963,7 +963,6 @@ class ChatMemory:
             EmbeddingError: The embedding model failed.
 
         Example:
-            >>> from langchain_threadmem import ChatMemory
             >>> memory = ChatMemory()
             >>> nodes = memory.extend(["one", ("ai", "two"), "three", ("ai", "four")])
             >>> [message.content for message in memory.retrieve("anything", n_results=3)]
@@ -1021,7 +1020,6 @@ class ChatMemory:
             EmbeddingError: The embedding model failed; the stored messages are unchanged.
 
         Example:
-            >>> from langchain_threadmem import ChatMemory
             >>> memory = ChatMemory(embeddings=False)
             >>> nodes = memory.append("How do I read CSV files?", "Use pandas.read_csv.")
             >>> hit = memory.recall("csv")[0]

@@ -217,7 +217,6 @@ class MemorySystem:
             InputError: The name is not text, or is empty.
 
         Example:
-            >>> from langchain_threadmem import MemorySystem
             >>> system = MemorySystem(embeddings=False)
             >>> nodes = system.for_owner("ada").conversation("first").append("Hello", "Hi!")
             >>> system.for_owner("ada").conversations(), system.for_owner("bob").conversations()
@@ -316,7 +315,6 @@ class MemorySystem:
             InputError: The name is not text, or an option is out of its range.
 
         Example:
-            >>> from langchain_threadmem import MemorySystem
             >>> system = MemorySystem(embeddings=False)
             >>> nodes = system.conversation("monday").append("Hello", "Hi!")
             >>> [message.content for message in system.conversation("monday").messages]
@@ -367,7 +365,6 @@ class MemorySystem:
             InputError: An argument cannot be used.
 
         Example:
-            >>> from langchain_threadmem import MemorySystem
             >>> system = MemorySystem(embeddings=False)
             >>> nodes = system.conversation("c1").append("How do I bake bread?", "With patience.")
             >>> [(info.id, info.title, info.messages) for info in system.list_conversations()]
@@ -402,7 +399,6 @@ class MemorySystem:
             InputError: An argument cannot be stored.
 
         Example:
-            >>> from langchain_threadmem import MemorySystem
             >>> system = MemorySystem(embeddings=False)
             >>> nodes = system.conversation("c1").append("How do I bake bread?", "With patience.")
             >>> system.update_conversation("c1", title="Bread", metadata={"stars": 3}).title
@@ -433,7 +429,6 @@ class MemorySystem:
             The session's id, which is also its `conversation_id`.
 
         Example:
-            >>> from langchain_threadmem import MemorySystem
             >>> system = MemorySystem(embeddings=False)
             >>> system.start_session("monday")
             'monday'
@@ -457,7 +452,6 @@ class MemorySystem:
             SessionNotFoundError: There is no such session.
 
         Example:
-            >>> from langchain_threadmem import MemorySystem
             >>> system = MemorySystem(embeddings=False)
             >>> for name in ("monday", "tuesday"):
             ...     nodes = system.conversation(name).append("Hello", "Hi!")
@@ -489,7 +483,6 @@ class MemorySystem:
             InputError: `cascade` is neither "stale" nor "delete".
 
         Example:
-            >>> from langchain_threadmem import MemorySystem
             >>> system = MemorySystem(embeddings=False)
             >>> session = system.add_memory("Hello").group_id
             >>> system.remove_session(session)
@@ -558,7 +551,6 @@ class MemorySystem:
                 wrong type.
 
         Example:
-            >>> from langchain_threadmem import MemorySystem
             >>> system = MemorySystem(embeddings=False)
             >>> first = system.add_memory("What was the project called?", source="user")
             >>> second = system.add_memory("It was called Heron.")
@@ -588,7 +580,6 @@ class MemorySystem:
             InputError: `length` is not an integer of at least 0.
 
         Example:
-            >>> from langchain_threadmem import MemorySystem
             >>> system = MemorySystem(embeddings=False)
             >>> units = [system.add_memory(f"m{n}") for n in range(5)]
             >>> [unit.content for unit in system.get_context(2)], system.get_context(0)
@@ -637,7 +628,6 @@ class MemorySystem:
             EmbeddingError: The text could not be embedded.
 
         Example:
-            >>> from langchain_threadmem import MemorySystem
             >>> system = MemorySystem(embeddings=False)
             >>> for text in ("What was the code name?", "The code name was Heron.", "Thank you!"):
             ...     unit = system.add_memory(text, source="ai" if "was Heron" in text else "user")
@@ -667,7 +657,6 @@ class MemorySystem:
             SessionNotFoundError: There is no such session.
 
         Example:
-            >>> from langchain_threadmem import MemorySystem
             >>> system = MemorySystem(embeddings=False)
             >>> unit = system.add_memory("The dough rests in the cellar.")
             >>> system.enable_stm(capacity=50, restore_session_id="LATEST")
@@ -721,7 +710,6 @@ class MemorySystem:
             InputError: Messages of several sessions have the id.
 
         Example:
-            >>> from langchain_threadmem import MemorySystem
             >>> system = MemorySystem(embeddings=False)
             >>> added = system.add_memory("I live in Lisbon.", source="user")
             >>> system.unit(added.id) == added
@@ -763,7 +751,6 @@ class MemorySystem:
             StorageBusyError: Messages kept changing during the run.
 
         Example:
-            >>> from langchain_threadmem import MemorySystem
             >>> system = MemorySystem(embeddings=False)
             >>> nodes = system.conversation("monday").append("How warm is bread dough?", "About 25 degrees.")
             >>> summary = system.summarize_session("monday")
@@ -802,7 +789,6 @@ class MemorySystem:
             StorageBusyError: Messages kept changing during the run.
 
         Example:
-            >>> from langchain_threadmem import MemorySystem
             >>> system = MemorySystem(embeddings=False)
             >>> memory = system.conversation("monday")
             >>> baking = memory.append("How warm is bread dough?", "About 25 degrees.")
@@ -832,7 +818,6 @@ class MemorySystem:
             messages.
 
         Example:
-            >>> from langchain_threadmem import MemorySystem
             >>> system = MemorySystem(owner="ada", embeddings=False)
             >>> for name in ("monday", "tuesday"):
             ...     nodes = system.conversation(name).append(f"It is {name}.", "Noted.")
@@ -862,7 +847,6 @@ class MemorySystem:
             InputError: `levels` is negative, or messages of several sessions have the id.
 
         Example:
-            >>> from langchain_threadmem import MemorySystem
             >>> system = MemorySystem(embeddings=False, settings={"max_group_size": 2})
             >>> nodes = system.conversation("monday").extend(["one", "two", "three"])
             >>> root = system.summarize_session("monday")
@@ -914,7 +898,6 @@ class MemorySystem:
             InputError: `percentage` is not from 0 to 1, or `max_units` is negative.
 
         Example:
-            >>> from langchain_threadmem import MemorySystem
             >>> system = MemorySystem(embeddings=False)
             >>> units = [system.add_memory(f"fact number {n}") for n in range(25)]
             >>> system.forget(0.1).units, len(system.query("fact", k_limit=99, recall_context=False))
@@ -955,7 +938,6 @@ class MemorySystem:
             InputError: `before` is not a datetime, or `conversation` is not text.
 
         Example:
-            >>> from langchain_threadmem import MemorySystem
             >>> system = MemorySystem(embeddings=False)
             >>> nodes = system.conversation("monday").append("My number is 555.", "Noted.")
             >>> receipt = system.erase(conversation="monday")
@@ -980,7 +962,6 @@ class MemorySystem:
             InputError: The receipt is that of another owner.
 
         Example:
-            >>> from langchain_threadmem import MemorySystem
             >>> system = MemorySystem(embeddings=False)
             >>> nodes = system.conversation("monday").append("My number is 555.", "Noted.")
             >>> system.check_erased(system.erase(conversation="monday")).ok
@@ -1005,7 +986,6 @@ class MemorySystem:
             a full disk, or a server with files of its own.
 
         Example:
-            >>> from langchain_threadmem import MemorySystem
             >>> system = MemorySystem(embeddings=False)
             >>> nodes = system.conversation("monday").append("My number is 555.", "Noted.")
             >>> system.conversation("monday").reset()
@@ -1071,7 +1051,6 @@ class MemorySystem:
 
         Example:
             >>> import json, tempfile
-            >>> from langchain_threadmem import MemorySystem
             >>> system = MemorySystem(embeddings=False)
             >>> with tempfile.TemporaryDirectory() as folder:
             ...     file = Path(folder, "chat.jsonl")
@@ -1125,7 +1104,6 @@ class MemorySystem:
             The result, with `ok` and `problems`; damage is reported, not raised.
 
         Example:
-            >>> from langchain_threadmem import MemorySystem
             >>> print(MemorySystem(embeddings=False).verify())
             0 conversations, 0 nodes: no problems
         """
@@ -1189,7 +1167,6 @@ class MemorySystem:
             include all owners.
 
         Example:
-            >>> from langchain_threadmem import MemorySystem
             >>> system = MemorySystem(embeddings=False)
             >>> nodes = system.conversation("monday").append("How warm is bread dough?", "About 25 degrees.")
             >>> stats = system.stats()
@@ -1207,7 +1184,6 @@ class MemorySystem:
         `stats().bias` shows the changes. `erase` without arguments resets them too.
 
         Example:
-            >>> from langchain_threadmem import MemorySystem
             >>> system = MemorySystem(embeddings=False)
             >>> system.reset_corrections()
             >>> system.stats().bias.corrections
