@@ -4,17 +4,10 @@ A *body* is the stored form of a message: `{"type": ..., "data": {...}}`, as of
 `langchain_core.messages.message_to_dict`, without fields that have their default value and without the id of
 the message, which has its own column. Any SQL tool can read a body.
 
-Bodies are read by a fixed list of message classes. Stored text cannot name a class, call a constructor or
-import a module, so `{"lc": 1, "type": "constructor", ...}` in a message is read as a dictionary (compare
-CVE-2025-68664 and CVE-2025-64439).
-
-Plain JSON turns tuples into lists and integer keys into strings. A message with such values is marked with
-`"typed": true`, and its values are written with tags (`{"#": "tuple", ...}`); other messages have no tags.
-Values of subclasses of `str`, `int`, `float`, `list` and `dict` are written as values of the base class.
-
-The argument `other` of `encode` is a serializer for values of any other class, which are written as `Opaque`
-values; without it such a value is refused, with the path to it. Only the argument `other` of `decode` turns
-an `Opaque` into an object; without it the `Opaque` is returned, and is written again unchanged.
+Bodies are read by a fixed list of message classes: stored text cannot name a class. A message with values
+that plain JSON changes, such as tuples, is marked with `"typed": true`, and its values have the tags of
+`messages.typed_json`, which also describes the argument `other`. Values of subclasses of `str`, `int`,
+`float`, `list` and `dict` are written as values of the base class.
 
 A property test checks that `decode([(id, encode(message))]) == [message]`.
 """

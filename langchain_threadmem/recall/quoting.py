@@ -1,9 +1,7 @@
 """Recalled text as one fenced block of data for a prompt.
 
-Stored text may contain instructions of any author, and a model cannot distinguish a quotation from an
-instruction. So recalled text is quoted inside tags that name its role, time and conversation, and no text can
-close its tag: every `<`, and every character that looks like `<`, is replaced by `&lt;`. A block is made for
-one model call and never stored; `messages.quoting.is_made_up` detects it.
+The tags around each text name its role, time and conversation; `messages.quoting` says why, and keeps texts
+from closing their tags.
 """
 
 from __future__ import annotations

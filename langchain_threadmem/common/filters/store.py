@@ -1,8 +1,8 @@
 """The filter dialect of LangGraph's store, on values of any shape.
 
 A filter has the same meaning as in LangGraph's own stores. A filter that those stores ignore or fail on
-raises an `InputError` before any item is read. Filters are evaluated in Python, so no key and no operator
-becomes part of a statement (CVE-2025-67644, CVE-2025-8709).
+raises an `InputError` before any item is read. Filters are evaluated in Python, as those of
+`common.filters.conditions`.
 """
 
 from __future__ import annotations
