@@ -55,15 +55,20 @@ class ChromaIndex:
         client: Any Chroma client: embedded, HTTP or cloud.
         owner: The owner of the vectors.
         model: The embedding model of the vectors.
-        name: The name of the watermarks.
+        name_of: The name of the watermarks, by the id of the collection.
     """
 
-    def __init__(self, client: ClientAPI, owner: str, model: str, name: str) -> None:
-        self.name = name
+    def __init__(self, client: ClientAPI, owner: str, model: str, name_of: Callable[[str], str]) -> None:
+        self._name_of = name_of
         digest = hashlib.sha256(f"{owner}\\0{model}".encode("utf-8", "surrogatepass")).hexdigest()[:40]
         self._client = client
         self._title = f"threadmem-{digest}"
         self._collection = self._create()
+
+    @property
+    def name(self) -> str:
+        """The name of the watermarks; an emptied index is a new collection and has a new name."""
+        return self._name_of(str(self._collection.id))
 
     def _create(self) -> Collection:
         with self._typed_errors():

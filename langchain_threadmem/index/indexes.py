@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Collection, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -233,10 +234,10 @@ class Indexes(Component):
             return None
         settings, owner = self.settings, self.runtime.owner
         passed = settings.vectors
-        name = watermarks.index_of(model)
+        name_of = partial(watermarks.index_of, model)
         if settings.server is None and passed is not None and not isinstance(passed, str | Path):
             if hasattr(passed, "get_or_create_collection"):
-                return ChromaIndex(settings.passed_client(cast("ClientAPI", passed)), owner, model, name)
+                return ChromaIndex(settings.passed_client(cast("ClientAPI", passed)), owner, model, name_of)
             return settings.index_of(owner, passed)
         in_memory = settings.server is None and settings.directory is None
         if in_memory and self.runtime.database.dialect != "sqlite":
@@ -245,4 +246,4 @@ class Indexes(Component):
         if client is None:
             return None
         # All in-memory clients of a process share their collections, so the name is unique to this memory.
-        return ChromaIndex(client, f"{owner}/{uuid.uuid4()}" if in_memory else owner, model, name)
+        return ChromaIndex(client, f"{owner}/{uuid.uuid4()}" if in_memory else owner, model, name_of)

@@ -83,7 +83,12 @@ def catch_up_owner(runtime: Runtime, wait: bool | None = True) -> Flow[VectorInd
         return None
     yield from _compare(runtime, index)
     if chooses_index:
-        count, indexed = yield from Sql(lambda conn: _counts(conn, owner, model))
+        count, indexed = yield from Sql(
+            lambda conn: (
+                _count(conn, owner, model),
+                watermarks.total(conn, owner, index.name).documents,
+            )
+        )
         if count - indexed > FEW_TO_ADD:
             rest: dict[int, int] = {}
             # Chroma blocks all other threads while it adds vectors.
@@ -96,16 +101,20 @@ def catch_up_owner(runtime: Runtime, wait: bool | None = True) -> Flow[VectorInd
 
 
 def _fill(runtime: Runtime, index: VectorIndex) -> Flow[None]:
-    """Add all missing vectors to an index."""
-    lacking: dict[int, int] = {}
-    while (yield from _add_some(runtime, index, lacking)):
-        pass
+    """Add all missing vectors to an index; again, if another process empties it meanwhile."""
+    name = ""
+    while name != index.name:
+        name = index.name
+        lacking: dict[int, int] = {}
+        while (yield from _add_some(runtime, index, lacking)):
+            pass
 
 
 def _compare(runtime: Runtime, index: VectorIndex) -> Flow[None]:
     """Empty an index that differs from SQL because it was deleted, restored from a copy or not updated.
 
-    An index is compared at its first use, and whenever it is empty.
+    An index is compared at its first use, and whenever it is empty. The keys are compared only if the numbers
+    differ, as they also do while another process adds vectors.
     """
     indexes = runtime.get(Indexes)
     count = yield from Call(index.count)
@@ -113,7 +122,7 @@ def _compare(runtime: Runtime, index: VectorIndex) -> Flow[None]:
         return
     indexes.compared = True
     stored = yield from Sql(lambda conn: watermarks.total(conn, runtime.owner, index.name))
-    if count != stored.documents:
+    if count != stored.documents and any((yield from _differences(runtime, index))):
         yield from empty(index, runtime.owner)
 
 
@@ -139,11 +148,9 @@ def _add_some(runtime: Runtime, index: VectorIndex, lacking: dict[int, int]) -> 
     return bool(lacking)
 
 
-def _counts(conn: Conn, owner: str, model: str) -> tuple[int, int]:
-    """The number of vectors of an owner, and the number of them in the owner-wide index."""
-    names = watermarks.embeddings_of(model), watermarks.index_of(model)
-    embedded_count, indexed = (watermarks.total(conn, owner, name).documents for name in names)
-    return embedded_count, indexed
+def _count(conn: Conn, owner: str, model: str) -> int:
+    """The number of vectors of an owner."""
+    return watermarks.total(conn, owner, watermarks.embeddings_of(model)).documents
 
 
 def _exact_of_owner(runtime: Runtime, *, if_few: bool = False) -> Flow[ExactIndex | None]:
@@ -151,15 +158,16 @@ def _exact_of_owner(runtime: Runtime, *, if_few: bool = False) -> Flow[ExactInde
 
     With `if_few` the result is `None` if they are many, or an index outside of the database contains some.
     """
-    owner, model = runtime.owner, runtime.get(Indexes).model
-    name, vectors = watermarks.embeddings_of(model), runtime.get(OwnerVectors)
+    owner, indexes, vectors = runtime.owner, runtime.get(Indexes), runtime.get(OwnerVectors)
+    model, keeps_index = indexes.model, if_few and indexes.keeps_index
+    name = watermarks.embeddings_of(model)
     whole = vectors.whole
 
     def read(conn: Conn) -> tuple[dict[int, Reached], bool, list[Vectors]] | None:
-        if if_few:
-            count, indexed = _counts(conn, owner, model)
-            if count >= EXACT_BELOW or indexed:
-                return None
+        if if_few and _count(conn, owner, model) >= EXACT_BELOW:
+            return None
+        if keeps_index and model in watermarks.indexes(conn, owner):
+            return None
         current = watermarks.reached(conn, owner, name)
         grown = all(
             tree in current
@@ -198,12 +206,16 @@ def empty(index: VectorIndex, owner: str) -> Flow[str]:
     Returns:
         The reason if bytes of its vectors may be left in files; else an empty text.
     """
-    yield from Sql(lambda conn: watermarks.clear(conn, owner, index.name), write=True)
+    name = index.name
     if isinstance(index, ClearableIndex):
-        return (yield from Call(index.clear))
-    keys = yield from Call(index.keys)
-    yield from Call(lambda: index.remove(keys))
-    return f"the index {index.name!r}: it has no clear(), so its files may contain removed vectors"
+        reason = yield from Call(index.clear)
+    else:
+        keys = yield from Call(index.keys)
+        yield from Call(lambda: index.remove(keys))
+        reason = f"the index {name!r}: it has no clear(), so its files may contain removed vectors"
+    # Afterwards: a watermark that is stored during the removal may be of removed vectors.
+    yield from Sql(lambda conn: watermarks.clear(conn, owner, name), write=True)
+    return reason
 
 
 def _add_vectors(runtime: Runtime, index: VectorIndex, chosen: Sequence[int]) -> Flow[bool | None]:
@@ -263,7 +275,7 @@ def needs_index(runtime: Runtime, vectors: int) -> bool:
 
 
 def index_problems(runtime: Runtime) -> Flow[list[str]]:
-    """The differences between the owner-wide index and SQL; an unused index is not opened."""
+    """The sentence about an owner-wide index that differs from SQL, if any; an unused index is not opened."""
     owner, model = runtime.owner, (yield from model_of(runtime))
 
     def is_used(conn: Conn) -> bool:
@@ -272,16 +284,25 @@ def index_problems(runtime: Runtime) -> Flow[list[str]]:
     index = (yield from Call(runtime.get(Indexes).index)) if model and (yield from Sql(is_used)) else None
     if index is None:
         return []
-    # The keys are read before and after, because vectors may be added or removed during the comparison.
-    before = yield from Sql(lambda conn: embeddings.entered(conn, owner, model, index.name))
-    indexed = set((yield from Call(index.keys)))
-    after, embedded_keys = yield from Sql(
-        lambda conn: (embeddings.entered(conn, owner, model, index.name), embeddings.of(conn, owner, model))
-    )
-    lacking, foreign = len((before & after) - indexed), len(indexed - before - embedded_keys)
+    lacking, foreign = yield from _differences(runtime, index)
     if not lacking and not foreign:
         return []
     return [f"the vector index lacks {lacking} vectors and has {foreign} too many; call reindex()"]
+
+
+def _differences(runtime: Runtime, index: VectorIndex) -> Flow[tuple[int, int]]:
+    """The number of vectors that an index lacks, and of those that SQL does not know."""
+    owner, model = runtime.owner, runtime.get(Indexes).model
+    name = index.name
+    # The keys are read before and after, because vectors may be added or removed during the comparison.
+    before = yield from Sql(lambda conn: embeddings.entered(conn, owner, model, name))
+    indexed = set((yield from Call(index.keys)))
+    if index.name != name:
+        return 0, 0  # Another process has emptied the index, and fills it again.
+    after, embedded_keys = yield from Sql(
+        lambda conn: (embeddings.entered(conn, owner, model, name), embeddings.of(conn, owner, model))
+    )
+    return len((before & after) - indexed), len(indexed - before - embedded_keys)
 
 
 def reindex(runtime: Runtime) -> Flow[int]:
@@ -296,7 +317,7 @@ def reindex(runtime: Runtime) -> Flow[int]:
     yield from stop_filling(runtime)
     yield from empty(index, runtime.owner)
     yield from catch_up_owner(runtime)
-    count, _ = yield from Sql(lambda conn: _counts(conn, runtime.owner, runtime.get(Indexes).model))
+    count = yield from Sql(lambda conn: _count(conn, runtime.owner, runtime.get(Indexes).model))
     if needs_index(runtime, count):
         yield from stop_filling(runtime)
         yield from _fill(runtime, index)

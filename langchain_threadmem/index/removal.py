@@ -50,7 +50,7 @@ def drop_model(conn: Conn, tree: int, model: str) -> None:
     """Delete the vectors of a model in a tree, with their watermarks; the next search makes them again."""
     embeddings.delete_of_tree(conn, tree, model)
     watermarks.drop(conn, tree, watermarks.embeddings_of(model))
-    watermarks.drop(conn, tree, watermarks.index_of(model))
+    watermarks.drop_indexes(conn, tree, model)
 
 
 class Removed(NamedTuple):

@@ -35,7 +35,9 @@ class VectorIndex(Protocol):
     `name` is the name of its watermarks; a new, empty index needs a new name.
     """
 
-    name: str
+    @property
+    def name(self) -> str:
+        """The name of the watermarks of the index."""
 
     def add(self, keys: Sequence[int], matrix: NDArray[np.float32]) -> None:
         """Add vectors; a stored key gets the new vector."""

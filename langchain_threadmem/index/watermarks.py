@@ -12,7 +12,7 @@ from langchain_threadmem.storage import node_keys
 from langchain_threadmem.storage.schema import recallable, tree, watermark
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
 
-_LEXICON = "lexicon:"
+_LEXICON, _INDEX = "lexicon:", "chroma@"
 SUMMARIES_OF = "summaries:"
 """The prefix of the name of the watermark of summarised messages; the grouping follows."""
 
@@ -84,15 +84,10 @@ _LEXICONS = Statement(
     *("trees", "name"),
 )
 _INDEXES = Statement(
-    select(watermark.c.name)
-    .distinct()
+    select(watermark.c.name, func.max(watermark.c.documents))
     .join(tree, tree.c.id == watermark.c.tree)
-    .where(
-        tree.c.owner == bindparam("owner"),
-        watermark.c.name.startswith("chroma:", autoescape=True),
-        watermark.c.documents > 0,
-    )
-    .order_by(watermark.c.name),
+    .where(tree.c.owner == bindparam("owner"), watermark.c.name.startswith(_INDEX, autoescape=True))
+    .group_by(watermark.c.name),
     "owner",
 )
 _CLEAR = Statement(
@@ -133,9 +128,18 @@ def embeddings_of(model: str) -> str:
     return f"vectors:{model}"
 
 
-def index_of(model: str) -> str:
-    """The name of the watermark of the owner-wide index over a model's vectors."""
-    return f"chroma:{model}"
+def index_of(model: str, collection: str) -> str:
+    """The name of the watermark of an owner-wide index over a model's vectors.
+
+    An index that is emptied is a new collection with a new id. So a watermark that another process stores
+    after its vectors were dropped is no watermark of the new collection.
+    """
+    return f"{_INDEX}{collection}:{model}"
+
+
+def _model_of(name: str) -> str | None:
+    """The model of an owner-wide index, by the name of its watermark; `None` for another index."""
+    return name.partition(":")[2] if name.startswith(_INDEX) else None
 
 
 def get(conn: Conn, tree_id: int, name: str) -> Reached:
@@ -145,7 +149,7 @@ def get(conn: Conn, tree_id: int, name: str) -> Reached:
 
 def indexes(conn: Conn, owner: str) -> list[str]:
     """The embedding models whose vectors of an owner are in an owner-wide index."""
-    return [row[0].removeprefix(index_of("")) for row in conn.all(_INDEXES, owner)]
+    return sorted({_model_of(name) or "" for name, documents in conn.all(_INDEXES, owner) if documents})
 
 
 def indexed(conn: Conn, tree_id: int) -> bool:
@@ -213,8 +217,20 @@ def reached(conn: Conn, owner: str, name: str) -> dict[int, Reached]:
 
 
 def clear(conn: Conn, owner: str, name: str) -> None:
-    """Delete the watermarks of an index in all trees of an owner."""
-    conn.run(_CLEAR, owner, name)
+    """Delete the watermarks of an index, and of its former collections, in all trees of an owner."""
+    model = _model_of(name)
+    former = (
+        [] if model is None else [row[0] for row in conn.all(_INDEXES, owner) if _model_of(row[0]) == model]
+    )
+    for one in {name, *former}:
+        conn.run(_CLEAR, owner, one)
+
+
+def drop_indexes(conn: Conn, tree_id: int, model: str) -> None:
+    """Delete the watermarks of the owner-wide indexes over a model's vectors in a tree."""
+    for name, _ in of_tree(conn, tree_id):
+        if _model_of(name) == model:
+            drop(conn, tree_id, name)
 
 
 def drop(conn: Conn, tree_id: int, name: str) -> None:

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 import tracemalloc
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -459,3 +460,81 @@ def test_what_another_process_forgot_is_searched_no_more(url: str, owner: str) -
             other.conversation("c").reset()
         stars(system)
         assert len(system.runtime.get(owner_index.OwnerVectors).whole.index.vectors.keys) == 2
+
+
+@pytest.fixture
+def shared(url: str, owner: str) -> Iterator[tuple[MemorySystem, MemorySystem]]:
+    """Two systems with one database and one Chroma server, as two processes have them."""
+    client = chromadb.EphemeralClient(Settings(anonymized_telemetry=False))
+    options: dict[str, Any] = {"owner": owner, "embeddings": WordEmbeddings(), "vectors": client}
+    with MemorySystem(url, **options) as first, MemorySystem(url, **options) as second:
+        fill(first)
+        yield first, second
+
+
+def once(
+    index: Any, call: str, work: Callable[[], Any], monkeypatch: pytest.MonkeyPatch, *, after: bool
+) -> None:
+    """Run work of another process once, before or after a call of an index."""
+    real = getattr(index, call)
+
+    def interrupted(*arguments: Any) -> Any:
+        monkeypatch.setattr(index, call, real)
+        if not after:
+            work()
+        result = real(*arguments)
+        if after:
+            work()
+        return result
+
+    monkeypatch.setattr(index, call, interrupted)
+
+
+def index_of(system: MemorySystem) -> Any:
+    return system.runtime.get(Indexes).index()
+
+
+def test_vectors_that_another_process_adds_while_an_index_is_emptied_are_added_again(
+    shared: tuple[MemorySystem, MemorySystem], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = shared
+    stars(second)
+    index_of(second).remove(index_of(second).keys()[:1])  # The first search of another process empties it.
+
+    def meanwhile() -> None:
+        stars(second)
+        second.conversation("e").append("How does rain fall?", "In drops.")
+
+    once(index_of(first), "clear", meanwhile, monkeypatch, after=False)
+    assert "stars" in stars(first)
+    assert first.verify().ok
+    assert index_of(first).count() == 6
+
+
+def test_an_index_that_is_emptied_before_an_addition_is_recorded_is_filled_again(
+    shared: tuple[MemorySystem, MemorySystem], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = shared
+    second.conversation("e").append("How does rain fall?", "In drops.")
+    monkeypatch.setattr(owner_index, "ADDED_AT_ONCE", 2)
+    once(index_of(second), "add", lambda: first.erase(conversation="e"), monkeypatch, after=True)
+    assert "stars" in stars(second)
+    assert second.verify().ok
+    assert index_of(second).count() == 4
+
+
+def test_vectors_that_another_process_adds_are_no_difference_of_the_index(
+    shared: tuple[MemorySystem, MemorySystem], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = shared
+    stars(second)
+    index = index_of(first)
+    monkeypatch.setattr(index, "clear", Mock(side_effect=AssertionError("the index was emptied")))
+
+    def meanwhile() -> None:
+        second.conversation("e").append("How does rain fall?", "In drops.")
+        stars(second)
+
+    once(index, "count", meanwhile, monkeypatch, after=True)
+    assert "stars" in stars(first)
+    assert index.count() == 6
