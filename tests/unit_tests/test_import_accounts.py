@@ -428,6 +428,21 @@ def test_speakers_of_a_group_chat_have_their_names(system: MemorySystem, file: A
     assert [message.name for message in system.conversation("g1").messages] == ["Ada", None]
 
 
+def test_a_log_of_claude_code_whose_results_form_a_circle_is_refused(
+    system: MemorySystem, tmp_path: Path
+) -> None:
+    def result(uuid: str, parent: str) -> dict[str, Any]:
+        content = [{"type": "tool_result", "tool_use_id": f"call-{uuid}", "content": "ok"}]
+        message = {"role": "user", "content": content}
+        return {"type": "user", "uuid": uuid, "parentUuid": parent, "sessionId": "s", "message": message}
+
+    log = tmp_path / "log.jsonl"
+    lines = [result("r1", "r2"), result("r2", "r1"), result("r3", "r2")]
+    log.write_text("\n".join(map(json.dumps, lines)))
+    with pytest.raises(InputError, match="descend from themselves"):
+        system.import_file(log)
+
+
 def test_results_of_claude_belong_to_the_calls_with_their_ids(system: MemorySystem, file: Any) -> None:
     content = [
         {"type": "tool_use", "id": "t1", "name": "find", "input": {"n": 1}},

@@ -201,7 +201,9 @@ def _with_prompt(line: fields.Record) -> fields.Record:
 
 def _answer_above(key: str | None, said: dict[str, Said]) -> str | None:
     """The message to which results belong, or the message itself."""
-    while key in said and said[key].role == TOOL:
+    seen: set[str | None] = set()
+    while key in said and said[key].role == TOOL and key not in seen:
+        seen.add(key)
         key = said[key].parent
     return key
 
