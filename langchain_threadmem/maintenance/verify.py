@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from langchain_threadmem.common.type_variables import T
+from langchain_threadmem.common.visited import Visited
 from langchain_threadmem.engine.flow import Flow, Sql, Steps, snapshot
 from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import (
@@ -221,8 +222,10 @@ class Parents:
     def of(self, key: int) -> int | None:
         """The parent of a node; purged and removed nodes are skipped."""
         parent: int | None = key
+        visited = Visited()
         while parent == key or parent in self.hidden:
             assert parent is not None
+            visited.add(parent)
             stored = parent - 1 if parent & LAST_POSITION else self.segments.get(parent >> POSITION_BITS)
             parent = self.grafts.get(parent, stored)
         return parent

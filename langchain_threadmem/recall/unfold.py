@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from langchain_threadmem.common.inputs import is_whole
+from langchain_threadmem.common.visited import Visited
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import InputError, UnitNotFoundError
@@ -65,11 +66,12 @@ def unfold(
 
 def leaves(conn: Conn, keys: Sequence[int], levels: int | None = None) -> list[int]:
     """The keys of the units `levels` below units, or of all messages below them, in order."""
-    current = list(keys)
+    current, visited = list(keys), Visited()
     while levels is None or levels > 0:
         below = unit_queries.children(conn, current)
         if not below:
             break
+        visited.add(tuple(sorted(below)))
         current = [
             child
             for key in current

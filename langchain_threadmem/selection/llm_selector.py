@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field
 
 from langchain_threadmem.common.inputs import check_one_of, is_share, is_whole
 from langchain_threadmem.common.usage import Usage
+from langchain_threadmem.common.visited import Visited
 from langchain_threadmem.engine.chat_model import UnusableAnswerError, check_model, has_schemas
 from langchain_threadmem.engine.chat_model import ask as ask_model
 from langchain_threadmem.engine.flow import Flow
@@ -290,7 +291,9 @@ def _brief(end: TurnEnd, by_id: Mapping[int, TurnEnd], *, with_previous: bool) -
     if end.summary is not None:
         return f"{_flat(end.summary.title, 80)}: {_flat(end.summary.summary, 320)}"
     opening = end
+    visited = Visited()
     while opening.previous is not None and opening.previous in by_id:
+        visited.add(opening.id)
         opening = by_id[opening.previous]
     before = by_id.get(end.previous) if with_previous and end.previous is not None else None
     title = opening.title or ("" if opening is end or opening is before else opening.human)

@@ -20,6 +20,7 @@ from langchain_core.messages import ToolMessage
 from langchain_threadmem.common import forking
 from langchain_threadmem.common.ranges import ENDLESS, Range, within
 from langchain_threadmem.common.type_variables import T
+from langchain_threadmem.common.visited import Visited
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.messages.roles import is_answer
 from langchain_threadmem.messages.tool_pairs import call_ids, calls_tools, text_of_calls, with_calls
@@ -311,7 +312,9 @@ class TurnIndex:
 
     def upwards(self, id_: int | None) -> Iterator[TurnEnd]:
         """A turn end and its ancestors, the latest first."""
+        visited = Visited()
         while id_ is not None and (end := self._end(id_)):
+            visited.add(id_)
             yield end
             id_ = end.previous
 

@@ -14,6 +14,7 @@ from sqlalchemy import BigInteger, bindparam, exists, select
 from uuid_utils import uuid7
 
 from langchain_threadmem.common.inputs import seconds_of
+from langchain_threadmem.common.visited import Visited
 from langchain_threadmem.errors import InputError, MessageIdConflictError, NodeNotFoundError
 from langchain_threadmem.messages.codec import encode_each, give_ids, is_same_answer, is_unreadable
 from langchain_threadmem.messages.ids import LONGEST_ID, name_of, own_id
@@ -172,7 +173,9 @@ class NodeWriter:
         """
         if seq is not None and seq not in self.read:
             self.flush()
+        visited = Visited()
         while seq is not None:
+            visited.add(seq)
             row = self.read.pop(seq, None) or self.conn.one(AT_NUMBER, self.tree, seq)
             if row is None:
                 raise NodeNotFoundError(
@@ -366,7 +369,9 @@ class _Appender(NodeWriter):
 
 def human_above(conn: Conn, tree: int, row: NodeRow | None) -> NodeRow | None:
     """The human message that a node belongs to: the node itself, or the nearest above it."""
+    visited = Visited()
     while row is not None and row.role != "human":
+        visited.add(row.key)
         row = None if row.parent is None else nodes.by_seq(conn, tree, row.parent)
     return row
 
@@ -374,7 +379,9 @@ def human_above(conn: Conn, tree: int, row: NodeRow | None) -> NodeRow | None:
 def is_below(conn: Conn, tree: int, row: NodeRow, question: NodeRow) -> bool:
     """Whether a node belongs to a human message, or to human messages that follow each other from it."""
     own = human_above(conn, tree, row)
+    visited = Visited()
     while own is not None and own.role == "human" and own.message != question.message:
+        visited.add(own.key)
         own = None if own.parent is None else nodes.by_seq(conn, tree, own.parent)
     return own is not None and own.message == question.message
 

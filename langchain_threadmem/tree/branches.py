@@ -1,7 +1,8 @@
 """SQL: the siblings of a message, its versions, the fork above it and the newest node below it.
 
 The messages below a node are ranges of keys: the end of its segment, and the segments and grafts whose parent
-is in these ranges. A range ends before the next graft of its segment, which has another parent.
+is in these ranges. A range ends before the next graft of its segment, which has another parent. UNION adds
+each range only once; so the search also ends if damaged parents form a circle.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import json
 
 from sqlalchemy import bindparam, func, select
 
+from langchain_threadmem.common.visited import Visited
 from langchain_threadmem.storage import node_keys
 from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS, State, graft, node, segment
 from langchain_threadmem.storage.statements import Conn, FormName, Statement, within
@@ -36,7 +38,7 @@ def _newest_below(form: FormName) -> str:
     )
     grafts = f"SELECT {range_from('h.key')} FROM {{0}} {graft.name} h WHERE {is_child.format('h')}"
     if form == "sqlite":
-        step = f"{forks.format('below, given,')} UNION ALL {grafts.format('below, given,')}"
+        step = f"{forks.format('below, given,')} UNION {grafts.format('below, given,')}"
         given = "SELECT ?, ?, ?"
     else:  # PostgreSQL allows one recursive term.
         step = (
@@ -52,7 +54,7 @@ def _newest_below(form: FormName) -> str:
         nodes_below = f"JOIN {node.name} n ON n.key = (SELECT MAX(m.key) FROM {node.name} m WHERE {is_below})"
     return (
         f"WITH RECURSIVE given(tree, key, state) AS ({given}), below(first, last) AS ("
-        f"SELECT {range_from('given.key')} FROM given UNION ALL {step}) "
+        f"SELECT {range_from('given.key')} FROM given UNION {step}) "
         f"SELECT n.key FROM below CROSS JOIN given {nodes_below} ORDER BY n.seq DESC LIMIT 1"
     )
 
@@ -98,7 +100,9 @@ def newest_below(conn: Conn, tree_id: int, row: NodeRow | Outline) -> int:
     """
     key, state = row.key, max(row.state, State.LIVE)
     # Again below each result: a node that was moved is newer than the nodes below it.
+    visited = Visited()
     while (newest := conn.one(_NEWEST_BELOW, tree_id, key, state)) is not None:
+        visited.add(key)
         key = int(newest[0])
     return key
 

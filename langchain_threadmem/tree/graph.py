@@ -11,6 +11,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
 from langchain_threadmem.common.type_variables import K
+from langchain_threadmem.common.visited import Visited
 from langchain_threadmem.errors import InputError, InvalidGraphStateError, NodeNotFoundError
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.tree.node import ConversationNode
@@ -263,7 +264,9 @@ def nearest_remaining(
     node: int | None, parents: Mapping[int, int | None], gone: Collection[int]
 ) -> int | None:
     """The node if it remains, else its nearest remaining ancestor; `None` if no ancestor remains."""
+    visited = Visited()
     while node is not None and node in gone:
+        visited.add(node)
         node = parents.get(node)
     return node
 

@@ -17,12 +17,15 @@ from sqlalchemy import (
     Select,
     and_,
     bindparam,
+    case,
+    cast,
     desc,
     func,
     literal_column,
     select,
 )
 
+from langchain_threadmem.common.visited import Visited, circle
 from langchain_threadmem.messages.codec import encode
 from langchain_threadmem.storage import encryption_keys, node_keys
 from langchain_threadmem.storage.schema import (
@@ -129,12 +132,15 @@ def _grafted(last: ColumnElement[int], column: ColumnElement[int]) -> ColumnElem
 
 
 def _spans(
-    starts: Select[int, int, int], name: str, *columns: ColumnElement[int], written: bool = False
+    starts: Select[int, int, int, int], name: str, *columns: ColumnElement[int], written: bool = False
 ) -> Statement:
     """The query for the ranges of keys from the root to nodes, root first.
 
+    If damaged parents form a circle, the path ends where it meets its mark, which moves to the end of the
+    path whenever the depth has doubled (Brent's algorithm); see `_ranges`.
+
     Args:
-        starts: A name, the depth 0 and the key of each node.
+        starts: A name, the depth 0, the key of each node, and no mark.
         name: The parameter of `starts`.
         *columns: Columns of the tree, whose id is then the first parameter.
         written: Whether to follow the parents that the nodes were written under, not their present parents.
@@ -143,26 +149,30 @@ def _spans(
     above: ColumnElement[int] = segment.c.parent
     if not written:
         above = func.coalesce(_grafted(path.c.last, graft.c.parent), above)
+    is_marked = path.c.depth.bitwise_and(path.c.depth - ONE) == ZERO
     path = path.union_all(
-        select(path.c.start, path.c.depth + ONE, above)
+        select(path.c.start, path.c.depth + ONE, above, case((is_marked, path.c.last), else_=path.c.mark))
         .select_from(path.join(segment, segment.c.id == node_keys.segment_of(path.c.last)))
-        .where(path.c.last.is_not(None))
+        .where(path.c.last != path.c.mark)  # NULL, above a root, is not unequal either.
     )
     first = _first_of_segment(path.c.last)
     if not written:
         first = func.coalesce(_grafted(path.c.last, graft.c.key), first)
     of_tree = [select(column).where(tree.c.id == _TREE).scalar_subquery() for column in columns]
-    ranges = select(first, path.c.last, path.c.start, *of_tree)
+    ranges = select(first, path.c.last, path.c.mark, path.c.start, *of_tree)
     ordered = ranges.where(path.c.last.is_not(None)).order_by(path.c.depth.desc())
     return Statement(ordered, *(["tree"] if columns else []), name)
 
 
-_START = select(ZERO.label("start"), ZERO.label("depth"), bindparam("key", type_=BigInteger()).label("last"))
+_NO_MARK = cast(literal_column("-1"), BigInteger()).label("mark")
+_START = select(
+    ZERO.label("start"), ZERO.label("depth"), bindparam("key", type_=BigInteger()).label("last"), _NO_MARK
+)
 _SPANS = _spans(_START, "key")
 _SPANS_WITH_VERSION = _spans(_START, "key", tree.c.epoch, tree.c.version)
 _WRITTEN_SPANS = _spans(_START, "key", written=True)
 _SPANS_OF = _spans(
-    select(node.c.key.label("start"), ZERO.label("depth"), node.c.key.label("last")).where(
+    select(node.c.key.label("start"), ZERO.label("depth"), node.c.key.label("last"), _NO_MARK).where(
         within(node.c.key, "keys")
     ),
     "keys",
@@ -310,7 +320,18 @@ EVERYTHING = (1 << 62) - 1
 
 def spans(conn: Conn, key: int) -> list[tuple[int, int]]:
     """The ranges of keys from the root to a node, root first."""
-    return [(row[0], row[1]) for row in conn.all(_SPANS, key)]
+    return _ranges(conn.all(_SPANS, key))
+
+
+def _ranges(rows: Sequence[tuple[Any, ...]]) -> list[tuple[int, int]]:
+    """The ranges of a path from its rows: first key, last key and mark.
+
+    Raises:
+        InvalidGraphStateError: The path has met its mark.
+    """
+    if rows and rows[0][1] == rows[0][2]:
+        raise circle(rows[0][1])
+    return [(row[0], row[1]) for row in rows]
 
 
 def spans_with_version(
@@ -318,21 +339,21 @@ def spans_with_version(
 ) -> tuple[list[tuple[int, int]], trees.TreeVersion | None]:
     """The result of `spans`, and epoch and version of the tree; `None` if the tree does not exist."""
     rows = conn.all(_SPANS_WITH_VERSION, tree_id, key)
-    epoch, version = rows[0][3:] if rows else (None, None)
-    return [(row[0], row[1]) for row in rows], None if epoch is None else (epoch, version)
+    epoch, version = rows[0][4:] if rows else (None, None)
+    return _ranges(rows), None if epoch is None else (epoch, version)
 
 
 def written_spans(conn: Conn, key: int) -> list[tuple[int, int]]:
     """`spans` by the parents that the nodes were written under, to which stored lists refer."""
-    return [(row[0], row[1]) for row in conn.all(_WRITTEN_SPANS, key)]
+    return _ranges(conn.all(_WRITTEN_SPANS, key))
 
 
 def spans_of(conn: Conn, keys: Collection[int]) -> dict[int, list[tuple[int, int]]]:
     """`spans` of several nodes by key, in one statement."""
-    spans_by_key: dict[int, list[tuple[int, int]]] = {key: [] for key in keys}
-    for first, last, key in conn.all(_SPANS_OF, json.dumps(list(spans_by_key))) if spans_by_key else ():
-        spans_by_key[key].append((first, last))
-    return spans_by_key
+    rows_of: dict[int, list[tuple[Any, ...]]] = {key: [] for key in keys}
+    for row in conn.all(_SPANS_OF, json.dumps(list(rows_of))) if rows_of else ():
+        rows_of[row[3]].append(row)
+    return {key: _ranges(rows) for key, rows in rows_of.items()}
 
 
 def contain(spans: Iterable[tuple[int, int]], key: int) -> bool:
@@ -424,11 +445,14 @@ def thread_ends(conn: Conn, keys: Iterable[int]) -> dict[int, int]:
     """The key of the last node below each node; at a branch, of the newest branch."""
     ends = {key: key for key in keys}
     below = set(ends)
+    visited = {key: Visited() for key in ends}
     while below:
         runs = {key: (last, fork) for key, last, fork in conn.all(_RUNS, json.dumps(sorted(below)))}
         below = set()
         for key, end in ends.items():
             last, fork = runs.get(end, (end, None))
+            if fork is not None:
+                visited[key].add(fork)
             ends[key] = last if fork is None else node_keys.first_in(fork)
             below |= set() if fork is None else {ends[key]}
     return ends
@@ -465,7 +489,9 @@ def by_seqs(conn: Conn, tree_id: int, seqs: Iterable[int]) -> dict[int, NodeRow]
 
 def remaining(conn: Conn, tree_id: int, seq: int | None) -> int | None:
     """The number of the nearest node from a node upwards that is neither purged nor removed."""
+    visited = Visited()
     while seq is not None and (row := conn.one(_STATE_AT, tree_id, seq)) is not None:
+        visited.add(seq)
         state, parent = row
         if state not in HIDDEN:
             return seq
@@ -628,6 +654,7 @@ def children(conn: Conn, tree_id: int, above: Collection[tuple[int, int]]) -> li
     """
     keys, parents = [key for key, _ in above], {seq for _, seq in above}
     result: list[Outline] = []
+    visited = Visited()
     while keys:
         below = node_keys.keys_after(keys)
         listed = json.dumps(keys)
@@ -636,6 +663,7 @@ def children(conn: Conn, tree_id: int, above: Collection[tuple[int, int]]) -> li
         rows = [Outline(*row) for row in conn.all(_OUTLINES, json.dumps(below))]
         result += [row for row in rows if row.state not in HIDDEN and row.parent in parents]
         keys = [row.key for row in rows if row.state in HIDDEN]
+        visited.update(keys)
     return sorted(result, key=lambda row: row.seq)
 
 
@@ -653,11 +681,13 @@ def answers(
     """
     result: list[Outline] = []
     above = [(key, seq)]
+    visited = Visited()
     while above:
         below = children(conn, tree_id, above)
         rows = [row for row in below if row.role not in ("human", "system") and among(row)]
         result += rows
         above = [(row.key, row.seq) for row in rows]
+        visited.update(key for key, _ in above)
     return result
 
 

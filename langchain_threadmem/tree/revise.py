@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
+from langchain_threadmem.common.visited import Visited
 from langchain_threadmem.engine import telemetry
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.errors import InputError, InvalidGraphStateError
@@ -92,7 +93,9 @@ def regenerate(conversation: Conversation, node_id: int, new: MessageInput) -> F
     def write(conn: Conn) -> list[ConversationNode]:
         trees.lock(conn, tree)
         question = _moved_to(conn, tree, node_in(conn, tree, node_id))
+        visited = Visited()
         while question.role != "human":
+            visited.add(question.key)
             if question.parent is None:
                 raise InputError(f"node {node_id!r} does not answer a human message; call edit() instead")
             question = _moved_to(conn, tree, node_in(conn, tree, question.parent))
@@ -149,7 +152,9 @@ def checkout(conversation: Conversation, node_id: int) -> Flow[ConversationNode]
     def write(conn: Conn) -> NodeRow:
         trees.lock(conn, tree)
         row = node_in(conn, tree, node_id)
+        visited = Visited()
         while results := _results_below(conn, tree, row):
+            visited.add(row.key)
             row = results[-1]
         trees.move_tip(conn, tree, row.key)
         return row
@@ -168,7 +173,9 @@ def _results_below(conn: Conn, tree: int, row: NodeRow) -> list[NodeRow]:
 def _current(conn: Conn, tree: int, row: NodeRow) -> tuple[NodeRow, list[int]]:
     """The current version of a message, and the keys of the older versions from `row` to it."""
     older: list[int] = []
+    visited = Visited()
     while row.superseded_by is not None:
+        visited.add(row.key)
         newer = node_in(conn, tree, row.superseded_by)
         if newer.role != row.role:
             break  # It was superseded together with its turn and has no newer version.
@@ -185,7 +192,9 @@ def _is_version(conn: Conn, tree: int, child: Outline) -> bool:
 
 def _moved_to(conn: Conn, tree: int, row: NodeRow) -> NodeRow:
     """The newest place of a moved message; the node itself if its message was not moved."""
+    visited = Visited()
     while row.superseded_by is not None:
+        visited.add(row.key)
         newer = nodes.by_seq(conn, tree, row.superseded_by)
         if newer is None or (newer.message, newer.created) != (row.message, row.created):
             break

@@ -5,8 +5,9 @@ from __future__ import annotations
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +24,11 @@ from langchain_threadmem import (
     MemorySystem,
     ThreadMemSaver,
     ThreadMemStore,
+    select_thread_node,
 )
 from langchain_threadmem.engine.flow import Sql, run
-from langchain_threadmem.errors import LostDatabaseError, PersistenceError
+from langchain_threadmem.errors import LostDatabaseError, PersistenceError, ThreadMemError
+from langchain_threadmem.formats.exporters.formats import SUFFIXES
 from langchain_threadmem.messages.codec import UNREADABLE
 from langchain_threadmem.storage import checksums
 from langchain_threadmem.storage.statements import Conn, Statement
@@ -420,3 +423,71 @@ def test_a_damaged_type_of_a_column_is_found(tmp_path: Path) -> None:
         [problem] = system.verify().problems
         assert "'threadmem_selector_bias'" in problem
         assert "VLOAT" in problem
+
+
+NODES = "UPDATE threadmem_node SET {} WHERE tree = %s AND {}"
+CIRCLES = {
+    "segments": "UPDATE threadmem_segment SET parent = id * 16777216 WHERE tree = %s AND parent IS NOT NULL",
+    "moved messages": "UPDATE threadmem_graft SET parent = key WHERE tree = %s",
+    "messages": NODES.format("parent = seq", "seq > 0"),
+    "two messages": NODES.format("parent = 3 - seq", "seq < 3"),
+    "versions": NODES.format("superseded_by = seq", "superseded_by IS NOT NULL"),
+    "two versions": NODES.format("superseded_by = 3 - seq, state = 1", "seq < 3"),
+    "removed messages": NODES.format("superseded_by = 3 - seq, state = 4", "seq < 3"),
+    "summaries": "UPDATE threadmem_unit SET parent = key WHERE parent IS NOT NULL AND %s > 0",
+}
+
+
+@pytest.mark.parametrize("circle", CIRCLES)
+def test_every_call_ends_if_damaged_links_form_a_circle(circle: str, url: str, owner: str) -> None:
+    with MemorySystem(url, owner=owner, embeddings=WordEmbeddings()) as system:
+        memory = system.conversation("c", summarizer=ExtractiveSummarizer())
+        for n in range(4):
+            memory.append(f"question {n} about a heron", f"answer {n}")
+        memory.edit(3, "another question")
+        memory.regenerate(5, "another answer")
+        memory.place(7, None)
+        system.summarize_session("c")
+        change(system, CIRCLES[circle], tree_of(system))
+    with MemorySystem(url, owner=owner, embeddings=WordEmbeddings()) as system:
+        memory = system.conversation("c")
+        has_checksums = system.runtime.database.dialect == "sqlite"
+        assert not (has_checksums and system.verify().ok)
+        for call in [*reads(system), *writes(system)]:
+            with suppress(ThreadMemError if has_checksums else Exception):
+                call()
+        system.erase(conversation="c")
+        assert memory.history == []
+        assert system.verify().ok
+
+
+def reads(system: MemorySystem) -> Iterator[Callable[[], Any]]:
+    memory = system.conversation("c")
+    yield from (system.verify, lambda: memory.messages, lambda: memory.history, lambda: memory.graph)
+    yield from (memory.threads, memory.list_threads, memory.roots, memory.to_mermaid)
+    yield from (partial(memory.export, form) for form in SUFFIXES)
+    yield from (
+        lambda: memory.recall("heron"),
+        lambda: system.query("heron"),
+        lambda: memory.sort(dry_run=True),
+    )
+    yield lambda: [system.unfold(hit[0].id) for hit in system.query("heron")]
+    for node in range(1, 13):
+        for read in (memory.thread, memory.siblings, memory.versions, memory.fork_point, memory.thread_of):
+            yield partial(read, node)
+
+
+def writes(system: MemorySystem) -> Iterator[Callable[[], Any]]:
+    memory = system.conversation("c", summarizer=ExtractiveSummarizer())
+    threaded = StateGraph(MessagesState).add_node("select", select_thread_node(system))
+    graph = threaded.add_edge(START, "select").compile()
+    said = {"messages": [HumanMessage("a robin")]}
+    yield lambda: graph.invoke(said, {"configurable": {"thread_id": "c"}})
+    for node in range(1, 13):
+        yield partial(memory.switch, node, revive=True)
+        yield partial(memory.regenerate, node, "a new answer")
+        yield partial(memory.edit, node, "a new question")
+        yield partial(memory.place, node, 13 - node)
+        yield partial(memory.checkout, node)
+        yield partial(memory.append, f"more {node}", "yes")
+    yield from (lambda: system.summarize_session("c"), memory.sort, lambda: memory.forget(2))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
+from langchain_threadmem.common.visited import Visited
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.errors import InputError, NodeNotFoundError
 from langchain_threadmem.langgraph.checkpoints import queries as checkpoint_queries
@@ -84,7 +85,9 @@ def _candidates(conn: Conn, tree: int, ns: str, created: float) -> Iterator[Chec
 
 def _earliest(conn: Conn, search: _MessageSearch, row: CheckpointRow) -> CheckpointRow:
     """The earliest checkpoint that contains the message, among a checkpoint and its ancestors."""
+    visited = Visited()
     while row.parent is not None:
+        visited.add(row.id)
         parent = checkpoint_queries.get(conn, row.tree, row.ns, row.parent)
         if parent is None or not search.matches(parent):
             break

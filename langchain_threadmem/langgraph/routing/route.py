@@ -24,6 +24,7 @@ from langchain_core.messages import BaseMessage, HumanMessage, RemoveMessage, Sy
 from typing_extensions import TypedDict
 
 from langchain_threadmem.common.ranges import Range, within
+from langchain_threadmem.common.visited import Visited
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.index.latest_vectors import stored_now
 from langchain_threadmem.langgraph._system import NO_LINEAGE, Lineage
@@ -603,8 +604,10 @@ def _tip_before(
 def _end_below(conn: Conn, tree: int, row: NodeRow, new: Collection[str], hidden: Sequence[Range]) -> NodeRow:
     """The end of the thread that follows a node; a moved message has a higher number than those below it."""
     following: NodeRow | None = row
+    visited = Visited()
     while following is not None:
         row = following
+        visited.add(row.key)
         below = nodes.children(conn, tree, [(row.key, row.seq)])
         rows = (nodes.by_key(conn, child.key) for child in reversed(below))
         following = next((child for child in rows if _is_seen(conn, tree, child, new, hidden)), None)
@@ -664,7 +667,9 @@ def _is_routed(conn: Conn, tree: int, spoken: Sequence[BaseMessage], write_value
 def _above(conn: Conn, tree: int, seq: int | None) -> NodeRow | None:
     """The node with a number, or the nearest node above it that is not a system message."""
     row = None if seq is None else nodes.by_seq(conn, tree, seq)
+    visited = Visited()
     while row is not None and row.role == "system":
+        visited.add(row.key)
         row = None if row.parent is None else nodes.by_seq(conn, tree, row.parent)
     return row
 

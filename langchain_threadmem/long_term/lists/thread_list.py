@@ -13,7 +13,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
+from langchain_threadmem.common.visited import Visited
 from langchain_threadmem.engine.runtime import TreeCache
+from langchain_threadmem.errors import InvalidGraphStateError
 from langchain_threadmem.long_term.lists import queries
 from langchain_threadmem.long_term.lists.queries import OutlineTuple
 from langchain_threadmem.messages.roles import SPOKEN
@@ -156,7 +158,13 @@ def current(conn: Conn, tree: int, head: Head, cached: Branches | None) -> Branc
             return Branches(*state, *extended, cached.first_places)
     outline = queries.outline(conn, tree)
     first_places = _first_places(outline)
-    ordered, by_end = _all(outline, first_places)
+    try:
+        ordered, by_end = _all(outline, first_places)
+    except KeyError as error:
+        raise InvalidGraphStateError(
+            f"a message continues node {error.args[0]!r}, which is not stored, so the database is damaged; "
+            "call verify(), which names the damage, and restore a copy, or erase() the conversation"
+        ) from error
     return Branches(*state, ordered, by_end, first_places)
 
 
@@ -212,7 +220,9 @@ def _all(
     for end in ends:
         unvisited: list[int] = []
         seq: int | None = end
+        visited = Visited()
         while seq is not None and seq not in path_of:
+            visited.add(seq)
             unvisited.append(seq)
             seq = outline[seq][2]
         for number in reversed(unvisited):

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from langchain_threadmem.common.filters.store import Filter, check_filter, passes
 from langchain_threadmem.common.inputs import is_whole, time_of, zoned
 from langchain_threadmem.common.type_variables import T
+from langchain_threadmem.common.visited import Visited
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import InputError, SessionNotFoundError
@@ -411,7 +412,9 @@ def _current(conn: Conn, tree: int, row: NodeRow) -> NodeRow:
 def _end_of(conn: Conn, tree: int, head: trees.Head) -> int | None:
     """The key of the end of the active thread, without the system messages below it."""
     row = None if head.tip is None else nodes.by_keys(conn, [head.tip])[0]
+    visited = Visited()
     while row is not None and row.role == "system" and row.parent is not None:
+        visited.add(row.key)
         row = nodes.by_seq(conn, tree, row.parent)
     return None if row is None else row.key
 

@@ -10,6 +10,7 @@ import numpy as np
 from langchain_core.messages import BaseMessage
 
 from langchain_threadmem.common.inputs import Progress
+from langchain_threadmem.common.visited import Visited
 from langchain_threadmem.engine import telemetry
 from langchain_threadmem.engine.bare_texts import BareTexts, BareTextsOfTrees
 from langchain_threadmem.engine.flow import Call, Flow, Sql
@@ -138,7 +139,9 @@ def _first(before: Mapping[int | None, ConversationNode], node: ConversationNode
 def _current(known: Mapping[int, ConversationNode], id_: int) -> int:
     """The number of the newest place of a message that was moved."""
     node = known[id_]
+    visited = Visited()
     while node.superseded_by is not None and known[node.superseded_by].message.id == node.message.id:
+        visited.add(node.id)
         node = known[node.superseded_by]
     return node.id
 
@@ -154,7 +157,7 @@ def _turns(history: Sequence[ConversationNode]) -> list[_Spoken]:
     found = []
     for id_ in parents_first({node.id: node.parent_id for node in history}):
         node, parent = known[id_], known.get(known[id_].parent_id or 0)
-        turn = None if parent is None else turn_of[parent.id]
+        turn = None if parent is None else turn_of.get(parent.id)
         is_human = node.message.type == "human"
         # Several human messages in a row are one turn.
         if is_human and (parent is None or parent.message.type != "human" or turn is None):

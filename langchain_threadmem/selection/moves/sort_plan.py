@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from langchain_threadmem.common.arrays import Floats
+from langchain_threadmem.common.visited import Visited
 from langchain_threadmem.selection.choice import UNBIASED, prior_of, stored_chances, weigh
 from langchain_threadmem.selection.features.table import describe
 from langchain_threadmem.selection.features.words import Reader
@@ -123,7 +124,9 @@ class Sorter:
 
     def _leads_to(self, candidate: int | None, number: int) -> bool:
         """Whether a turn is above a candidate, since a person has placed a turn below a later turn."""
+        visited = Visited()
         while self._is_crossed and candidate is not None and candidate != number:
+            visited.add(candidate)
             candidate = self._above.get(candidate)
         return self._is_crossed and candidate is not None
 
@@ -167,7 +170,9 @@ class Sorter:
         if parent == number - 1:
             return "continues the turn before it"
         opening = parent
+        visited = Visited()
         while (above := self._above.get(opening)) is not None:
+            visited.add(opening)
             opening = above
         title = textwrap.shorten(self.turns[opening - 1].end.human, TITLE, placeholder=" ...")
         return f"returns to {title!r}"

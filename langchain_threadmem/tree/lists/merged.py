@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from langchain_threadmem.common.visited import Visited
 from langchain_threadmem.messages.codec import decode_stored, text_of
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn
@@ -66,7 +67,9 @@ def merged_runs(
             continue
         above: list[nodes.NodeRow] = []
         row = None if old.parent is None else nodes.by_key(conn, old.parent)
+        visited = Visited()
         while row is not None and is_gone(row, role):
+            visited.add(row.key)
             above.insert(0, row)
             row = None if row.parent is None else nodes.by_seq(conn, tree_id, row.parent)
         texts = [*_texts(above), own]

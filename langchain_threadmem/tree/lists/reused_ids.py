@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from langchain_threadmem.common.visited import Visited
 from langchain_threadmem.messages.codec import is_same_answer
 from langchain_threadmem.messages.ids import own_id
 from langchain_threadmem.messages.roles import ANSWERING
@@ -70,7 +71,9 @@ def _asked(id_: str, places: Mapping[str, Sequence[StoredPlace]]) -> tuple[str, 
 def _asked_before(conn: Conn, tree_id: int, after: int | None) -> tuple[str, int] | None:
     """The result of `_asked` for the question of the turn that contains a node."""
     row = None if after is None else nodes.by_key(conn, after)
+    visited = Visited()
     while row is not None and row.role in ANSWERING:
+        visited.add(row.key)
         row = None if row.parent is None else nodes.by_seq(conn, tree_id, row.parent)
     if row is None or row.role != "human" or row.state != State.LIVE:
         return None

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import bindparam, exists, select
 
+from langchain_threadmem.common.visited import Visited
 from langchain_threadmem.messages.codec import (
     UNREADABLE,
     USAGE,
@@ -413,7 +414,9 @@ class _ListWriter:
         read.
         """
         home: int | None = None
+        visited = Visited()
         while key is not None:
+            visited.add(key)
             rows = rows or self._conn.all(_STATE, key)
             assert rows, f"node {key} is missing"
             message, role, state, seq, is_taken, has_grafts = rows[0]
