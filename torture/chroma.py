@@ -25,6 +25,9 @@ ROUNDS = 2
 UP, DOWN = 0.6, 0.3
 """The mean times that the server is up and down, in seconds."""
 
+EMPTIED = 0.1
+"""The share of the turns after which a process empties the index, and fills it again."""
+
 
 class ChromaServer:
     """`chroma run` on a port of 127.0.0.1 that no program uses.
@@ -110,9 +113,12 @@ def _run(place: Place, chroma: ChromaServer, tally: Tally, random_: random.Rando
 
 
 def _talk(work: Work) -> None:
+    """Append and search, and sometimes empty the index while the other process adds vectors."""
     while True:
         work.append()
         with suppress(PersistenceError):
+            if work.random.random() < EMPTIED:
+                work.system.reindex()
             work.system.conversation("new").recall("turn", scope="owner")
         time.sleep(0.01)
 
