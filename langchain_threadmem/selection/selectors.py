@@ -165,9 +165,9 @@ class SemanticNodeSelector(FlowSelector):
     back to the first answer of a thread, or to the last but one ("back to your first version"), continues it.
 
     The selector has phrases of 14 languages (`selection/features/languages`); the language of a message is
-    that of its words, or of the latest turns. The default embedding model supports English only: with the
-    extra `multilingual`, turns in other languages are embedded by `MultilingualEmbeddings`; without the extra
-    they are compared by words.
+    that of its words, or of the latest turns. A conversation in another language is read without phrases. The
+    default embedding model supports English only: with the extra `multilingual`, turns in other languages are
+    embedded by `MultilingualEmbeddings`; without the extra they are compared by words.
 
     In a group chat, whose human messages have two or more different names (`message.name`), the choice
     depends on the speaker, the names in the message and shared words, without embeddings. A message may then

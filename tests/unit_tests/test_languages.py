@@ -85,6 +85,38 @@ def test_the_earlier_texts_decide_where_a_text_does_not() -> None:
     assert language_of(SAID["es"], [SAID["de"]]) == "es"
 
 
+UNLISTED = {
+    "Hindi": "मेरी दुकान में चूहे बहुत हो गए हैं, क्या करूँ",
+    "Swahili": "kuku wangu hawatagi mayai tena tangu wiki iliyopita, nifanye nini sasa",
+    "Turkish": "salonu boyatmak istiyorum, sence beyaz mı krem mi daha güzel",
+    "Greek": "πόση ώρα πρέπει να ξεκουραστεί η ζύμη πριν την ψήσω",
+}
+
+
+@pytest.mark.parametrize("text", UNLISTED.values(), ids=UNLISTED)
+def test_a_text_in_a_language_without_phrases_is_in_no_listed_language(text: str) -> None:
+    assert language_of(text) == lists.UNDETERMINED
+    assert language_of("Ok, 42.", [text]) == lists.UNDETERMINED
+    assert language_of(SAID["es"], [text]) == "es"
+    assert language_of("How do I read the second file?", [text]) == "en"
+    assert not any(message_cues(text, phrases_in(lists.UNDETERMINED))[4:])
+
+
+def test_a_pasted_traceback_stays_in_the_language_of_the_conversation() -> None:
+    pasted = (
+        'Traceback (most recent call last):\n  File "app/worker.py", line 3, in <module>\n'
+        "ImportError: cannot import name queue"
+    )
+    assert language_of(pasted) == "en"
+    assert language_of(pasted, ["Why does the worker stop at once?", "Can you paste what it prints?"]) == "en"
+
+
+def test_vowel_signs_are_parts_of_words() -> None:
+    assert terms("मेरी दुकान", phrases_in(lists.UNDETERMINED)) == {"मेरी", "दुकान"}
+    assert terms("ข้าวผัด", phrases_in(lists.UNDETERMINED)) == {"ข้าวผัด"}
+    assert terms("read_csv isn't", phrases_in(lists.UNDETERMINED)) == {"read", "csv", "isn't"}
+
+
 @pytest.mark.parametrize(
     ("code", "message", "cue"),
     [

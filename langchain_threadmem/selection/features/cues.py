@@ -25,7 +25,9 @@ TAIL = 200
 
 _PLAIN_WORD = re.compile(r"\w+")
 _CLAUSE = re.compile(r"[.,:;!?]+(?=\s|$)|[\n\u3001\u3002\uff01\uff0c\uff1f\u060c]")
-_WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
+_MARKS = "\u0900-\u0963\u0966-\u109f\u1780-\u17d3"
+"""The scripts of India and South-East Asia, whose vowel signs are no letters but parts of words."""
+_WORD = re.compile(rf"[^\W_]+(?:(?:'|[{_MARKS}]+)[^\W_]+)*[{_MARKS}]*")
 # A pattern that begins with a set of characters takes a quarter of the time of one that begins with "(?<=".
 _VALUE = re.compile(r"[\dA-ZА-ЯЁ](?:(?<=\d)\d*|(?<=[\w,;:] [A-ZА-ЯЁ])[^\W\d_]+)")
 _CAPITAL = re.compile(r"(?<=[\w,;:] )(?:[A-Z][a-z]|[А-ЯЁ][а-яё])")

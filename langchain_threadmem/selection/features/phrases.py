@@ -285,6 +285,8 @@ _AT_THE_START = frozenset(
     ["replies", "connectives", "greetings", "agreements", "refusals", "asking", "closed"]
 )
 _QUESTIONS = frozenset(["asking", "closed"])
+UNDETERMINED: Final = "und"
+"""The code of a language without phrases, as in ISO 639-2."""
 AFFIXES: Final = ("endings", "prefixes")
 """The lists that are not phrases of a cue."""
 _ABOUT_PLACES: Final = ("forms", "announcements", "digressions", "restores", "firsts", "befores", "versions")
@@ -300,10 +302,14 @@ _CUES = tuple(
 def phrases_in(code: str) -> Phrases:
     """The phrases of a language, by its ISO 639-1 code; the first call reads the file (2 ms).
 
+    `UNDETERMINED` has none.
+
     Example:
         >>> phrases_in("de").name
         'German'
     """
+    if code == UNDETERMINED:
+        return Phrases("undetermined")
     text = files(__package__).joinpath("languages", f"{code}.toml").read_text(encoding="utf-8")
     # The lists of a file are wrapped at any space.
     lists: dict[str, Any] = {
