@@ -15,7 +15,7 @@ import os
 import random
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -175,14 +175,14 @@ def grow(
                 parent = chances[0][0]
         chosen.append(parent)
         sure.append(chances[0][1] if chances else 1.0)
-        placed = replace(turn, previous=parent, chances=chances)
+        placed = turn._replace(previous=parent, chances=chances)
         vector = None if way.endswith("words") else one.answers[i]
         look = look_again(tree, one.humans[:i], one.answers[:i], placed, vector, reader, learned)
         if look is not None and turn.previous in look.ids:
             later.append(State(look.rows.astype(np.float32), look.ids.index(turn.previous)))
         if look is not None and again is not None:
             revised = look.revised(again)
-            placed = replace(placed, previous=revised[0][0], chances=revised)
+            placed = placed._replace(previous=revised[0][0], chances=revised)
         tree.append(placed)
     return Grown(chosen, sure, states, later, [end.previous for end in tree])
 

@@ -13,7 +13,7 @@ probability of a choice but never raises it; `benchmarks/README.md` has figures.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -173,7 +173,7 @@ def reconsidered(
     known_ids = {None, *[end.id for end in revised]}
     skipped = min(first, READ_AGAIN)
     late_ends = turn_ends[first - skipped :]
-    read = [(end.id, hash((end.human, end.answer, end.calls, tuple(end.chances)))) for end in late_ends]
+    read = [hash((end.id, end.human, end.answer, end.calls, tuple(end.chances))) for end in late_ends]
     # An older predecessor may be unknown to the choice for another message.
     before = [
         end.previous if (end.previous or 0) >= late_ends[max(n - NEAR_TURNS, 0)].id else None
@@ -204,7 +204,7 @@ def reconsidered(
                 reader.second_looks.put(key, chances := second_look(place, turn))
             # The likeliest parent may be removed, or older than these turns.
             if chances != stored and chances[0][0] in known_ids:
-                turn = replace(turn, previous=chances[0][0], chances=chances)
+                turn = turn._replace(previous=chances[0][0], chances=chances)
         revised.append(turn)
         known_ids.add(turn.id)
     return revised

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import islice
 
 from langchain_threadmem.selection.turn_ends import TurnEnd, TurnIndex
@@ -59,8 +58,7 @@ def compared_turns(turn_ends: Sequence[TurnEnd], index: TurnIndex, near: Sequenc
     linked = []
     for end in compared.values():
         if end.previous is not None and end.previous not in compared:
-            above = next((up.id for up in index.upwards(end.previous) if up.id in compared), None)
-            end = replace(end, previous=above)
+            end = end._replace(previous=index.nearest_among(end.previous, compared))
         linked.append(end)
     return linked
 
@@ -68,4 +66,4 @@ def compared_turns(turn_ends: Sequence[TurnEnd], index: TurnIndex, near: Sequenc
 def detached(turn_ends: Sequence[TurnEnd]) -> list[TurnEnd]:
     """The turn ends as a conversation of their own: a turn that continues any other turn becomes a root."""
     ids = {None, *[end.id for end in turn_ends]}
-    return [end if end.previous in ids else replace(end, previous=None) for end in turn_ends]
+    return [end if end.previous in ids else end._replace(previous=None) for end in turn_ends]

@@ -8,8 +8,8 @@ end is its human message, or the last result of a tool: a human message never co
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
 from datetime import datetime
 from operator import attrgetter
 from types import MappingProxyType
@@ -56,8 +56,7 @@ class Speech(NamedTuple):
     is_answer: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class TurnEnd:
+class TurnEnd(NamedTuple):
     """The end of a turn, which a new human message can continue.
 
     Attributes:
@@ -318,6 +317,14 @@ class TurnIndex:
             yield end
             id_ = end.previous
 
+    def nearest_among(self, id_: int | None, ids: Container[int]) -> int | None:
+        """The first of some turn ends, from a turn end upwards."""
+        while id_ is not None and (end := self._ends.get(id_) or self._end(id_)):
+            if end.id in ids:
+                return end.id
+            id_ = end.previous
+        return None
+
     def end_above(self, id_: int) -> int | None:
         """The turn end with the id of a node, or else the turn end that the turn of the node continues."""
         if id_ in self._ends or id_ <= self.since:
@@ -400,10 +407,10 @@ class TurnIndex:
         elif former is None:
             return turn
         elif calls_tools(node.message):
-            self._ends[former.id] = replace(former, calls=turn.calls)
+            self._ends[former.id] = former._replace(calls=turn.calls)
             return turn
         else:
-            end = replace(former, id=node.id, timestamp=node.timestamp, calls=turn.calls)
+            end = former._replace(id=node.id, timestamp=node.timestamp, calls=turn.calls)
         self._put(former, end)
         said = node.id if answers else turn.said
         return _TurnSoFar(turn.human_id, turn.human, turn.previous, turn.calls, end.id, said)
@@ -463,7 +470,7 @@ class TurnIndex:
             for human in severed:
                 below = self._end(self._turn_of[human].end or 0)
                 if self.severed.pop(human, None) is not None and below is not None and thread:
-                    linked = replace(below, previous=thread[-1].id)
+                    linked = below._replace(previous=thread[-1].id)
                     self._ends[below.id] = linked
                     self._openings[below.id] = thread[-1].id
                     self._follow(linked)
@@ -507,7 +514,7 @@ class TurnIndex:
         chances = self._present(end.chances)
         if previous == end.previous and chances is end.chances:
             return end
-        return replace(end, previous=previous, chances=chances)
+        return end._replace(previous=previous, chances=chances)
 
     def _present(self, chances: Chances) -> Chances:
         """Candidates as present ends."""

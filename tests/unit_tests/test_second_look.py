@@ -1,6 +1,5 @@
 """Second looks: an answer can lower the probability of the place of its turn."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -125,7 +124,7 @@ def test_an_answer_that_leaves_no_doubt_is_not_looked_at(
 
 def test_after_a_correction_a_turn_is_looked_at_once_more() -> None:
     turn = placed(ABOUT_CSV)
-    moved = replace(WINE, previous=2)
+    moved = WINE._replace(previous=2)
     before = believed(CSV, WINE, turn)[-1].chances
     assert believed(CSV, moved, turn)[-1].chances != before
     assert believed(CSV, WINE, turn)[-1].chances == before
@@ -214,8 +213,8 @@ def grown(draw: st.DrawFn) -> list[TurnEnd]:
 @given(grown())
 def test_what_is_believed_is_a_tree_of_the_same_turns(turns: list[TurnEnd]) -> None:
     found = believed(*turns)
-    assert [replace(turn, previous=None, chances=()) for turn in found] == [
-        replace(turn, previous=None, chances=()) for turn in turns
+    assert [turn._replace(previous=None, chances=()) for turn in found] == [
+        turn._replace(previous=None, chances=()) for turn in turns
     ]
     for place, turn in enumerate(found):
         assert turn.previous is None or turn.previous in {earlier.id for earlier in found[:place]}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 
 from langchain_core.messages import BaseMessage
 
@@ -80,6 +79,6 @@ def bare_turns(turn_ends: Iterable[TurnEnd], bare: BareTexts) -> list[TurnEnd]:
         if text != end.human:
             given, made = known.get(end.id, (None, None))
             if given is not end or made.human != text:
-                known[end.id] = end, (made := replace(end, human=text))
+                known[end.id] = end, (made := end._replace(human=text))
             ends[n] = made
     return ends

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -118,7 +118,7 @@ class Sorter:
         self.chances.append(chances)
         self._above[number] = parent
         known = parent is None or any(end.id == parent for end in self._index.upwards(parent))
-        end = replace(turn.end, previous=parent if known else None, chances=chances)
+        end = turn.end._replace(previous=parent if known else None, chances=chances)
         self._ends.append(end)
         self._index.put(end)
 
@@ -144,7 +144,7 @@ class Sorter:
         chances = stored_chances(weighed)
         if turn.end.is_open:
             return chances
-        placed = replace(turn.end, previous=chances[0][0], chances=chances)
+        placed = turn.end._replace(previous=chances[0][0], chances=chances)
         vector = self._answers[place] if self._has_vectors else None
         look = look_again(compared, *vectors, placed, vector, self._reads, self._learned, SURE)
         if look is None:
