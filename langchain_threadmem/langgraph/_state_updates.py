@@ -209,7 +209,7 @@ def with_own_summaries(
     spoken = spoken_of(given)
     newest = [message.id for message in spoken].index(routed.thread["message_id"])
     former = yield from _ids_to(conversation, spoken[newest - 1].id if newest else None)
-    path = [message.id for message in routed.path]
+    path = routed.path.ids
     for key, container in holding.items():
         changed = _exchanged(container, former, path)
         if changed:

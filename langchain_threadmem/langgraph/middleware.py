@@ -230,7 +230,7 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
         if routed is None:
             return None
         yield from announced(routed)
-        hits = yield from self._recalled(conversation, routed.path, lineage)
+        hits = yield from self._recalled(conversation, routed.path.messages, lineage)
         update = state_update(routed, self._suggest_at is not None, "messages" if self._rewrite else None)
         if self._rewrite:
             update = yield from with_own_summaries(conversation, state, messages, routed, update, "messages")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from itertools import islice
 from typing import Final, Literal, NamedTuple, get_args
 
@@ -11,7 +12,8 @@ from typing_extensions import TypedDict
 
 from langchain_threadmem.common.inputs import check_one_of, is_share
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.messages.codec import text_of
+from langchain_threadmem.messages.codec import Parsed, decode_stored, text_of
+from langchain_threadmem.messages.typed_json import ReadOpaque
 from langchain_threadmem.selection.moves.heal import Moved
 from langchain_threadmem.selection.run_selector import Selected
 from langchain_threadmem.selection.titles import ASKED, title_of, title_of_thread
@@ -156,21 +158,48 @@ class Placed(NamedTuple):
         return self.place if message.id == self.message.id else None
 
 
+class StoredThread:
+    """The messages from the root of a thread to a message, without system messages, decoded at first use.
+
+    Args:
+        rows: Id, body and role of each message.
+        parsed, other: As for `decode`.
+    """
+
+    def __init__(self, rows: Sequence[tuple[str, str, str]], parsed: Parsed, other: ReadOpaque) -> None:
+        self._rows, self._parsed, self._other = rows, parsed, other
+
+    @property
+    def ids(self) -> list[str]:
+        """The ids of the messages."""
+        return [row[0] for row in self._rows]
+
+    @cached_property
+    def messages(self) -> list[BaseMessage]:
+        """The messages."""
+        return decode_stored(self._rows, self._parsed, self._other)
+
+    def questions(self, most: int) -> list[BaseMessage]:
+        """The first human messages."""
+        rows = [*islice((row for row in self._rows if row[2] == "human"), most)]
+        return decode_stored(rows, self._parsed, self._other)
+
+
 def selection_event(
-    conversation_id: str, placed: Placed, path: Sequence[BaseMessage], suggest_at: float | None
+    conversation_id: str, placed: Placed, path: StoredThread, suggest_at: float | None
 ) -> SelectionEvent:
     """The event of a selection.
 
     Args:
         conversation_id: Name of the conversation.
         placed: The message in its place.
-        path: The messages of its thread, without system messages.
+        path: Its thread.
         suggest_at: The minimum probability of a suggestion; `None` for no suggestion.
     """
     message, selected = placed.message, placed.selected
     active, end = _end_above(selected, placed.active), _end_above(selected, placed.place.parent)
     chances = dict(selected.chances)
-    is_root = path[0].id == message.id
+    is_root = path.ids[0] == message.id
     return SelectionEvent(
         type=SELECTION,
         conversation_id=conversation_id,
@@ -181,7 +210,7 @@ def selection_event(
         probability=chances.get(end),
         candidates=[Candidate(parent_id=id_, probability=chance) for id_, chance in selected.chances],
         reason=selected.reason,
-        title=title_of_thread(islice((said for said in path if said.type == "human"), ASKED)),
+        title=title_of_thread(path.questions(ASKED)),
         suggestion=None if suggest_at is None else _suggestion(placed, end, chances, suggest_at),
     )
 

@@ -32,6 +32,7 @@ from langchain_threadmem.langgraph.routing.events import (
     MoveEvent,
     Placed,
     SelectionEvent,
+    StoredThread,
     move_event,
     selection_event,
 )
@@ -72,6 +73,7 @@ from langchain_threadmem.tree.append import TIP, NodeWriter
 from langchain_threadmem.tree.conversation import read_in_tree, tree_of
 from langchain_threadmem.tree.lists.list_cache import PreparedList
 from langchain_threadmem.tree.lists.stored_lists import Newest, NodePlace, StoredList
+from langchain_threadmem.tree.node import DecodedMessages
 from langchain_threadmem.tree.nodes import NodeRow
 
 
@@ -96,7 +98,7 @@ class Routed(NamedTuple):
 
     Attributes:
         thread: Its place and the reason.
-        path: The messages from the root of the thread to it, without system messages.
+        path: The thread down to it.
         messages: The list rewritten to that thread, and to the runners-up of `coverage` if they are wanted;
             `None` if the list is unchanged.
         event: The event of the selection; `None` if the message already had a place.
@@ -104,7 +106,7 @@ class Routed(NamedTuple):
     """
 
     thread: ActiveThread
-    path: list[BaseMessage]
+    path: StoredThread
     messages: list[BaseMessage] | None
     event: SelectionEvent | None = None
     moves: Sequence[MoveEvent] = ()
@@ -179,9 +181,9 @@ def route(
     rewritten = [message for message in given if not isinstance(message, RemoveMessage)]
     if not shows or spoken is not sent:
         system_messages = [message for message in given if isinstance(message, SystemMessage)]
-        rewritten = [*system_messages, *(spoken[:newest] if shows else path[:-1]), *spoken[newest:]]
+        rewritten = [*system_messages, *(spoken[:newest] if shows else path.messages[:-1]), *spoken[newest:]]
     if conversation.window is not None:
-        earlier = spoken[:newest] if shows else path[:-1]
+        earlier = spoken[:newest] if shows else path.messages[:-1]
         view = {message.id for message in shown(earlier, spoken[newest:], conversation.window)}
         outside = {message.id for message in earlier} - view
         rewritten = [message for message in rewritten if message.id not in outside]
@@ -210,14 +212,14 @@ class _ThreadOfNewest(NamedTuple):
     Attributes:
         seq: Number of its node.
         parent: Number of the parent; `None` for a root.
-        path: The messages from the root to it, without system messages.
+        path: The thread down to it.
         shows: Whether the list shows them.
         read: The thread, for its blocks.
     """
 
     seq: int
     parent: int | None
-    path: list[BaseMessage]
+    path: StoredThread
     shows: bool
     read: ThreadRead
 
@@ -245,8 +247,9 @@ def _stored(
     if (found := (yield from Sql(read))) is None:
         return None
     at, path, shows, thread = found
-    messages = decode_stored(path, other=conversation.runtime.parts.read)
-    return _ThreadOfNewest(at.seq, at.parent, messages, shows, thread)
+    runtime = conversation.runtime
+    stored = StoredThread(path, runtime.get(DecodedMessages).bodies(), runtime.parts.read)
+    return _ThreadOfNewest(at.seq, at.parent, stored, shows, thread)
 
 
 def _is_any_stored(conversation: ThreadedConversation, messages: Sequence[BaseMessage]) -> Flow[bool]:
