@@ -16,7 +16,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from itertools import repeat
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -254,8 +256,8 @@ def _without_usage(body: str) -> Any:
     return value
 
 
-StoredMessage = tuple[str | None, str] | tuple[str | None, str, str]
-"""The id of a message, if any, its body, and its role, if known."""
+StoredMessage = tuple[str | None, str] | tuple[str | None, str, str] | tuple[str, str, str, int]
+"""The id of a message, if any, its body, its role, if known, and the number of its node, if known."""
 Parsed = dict[str, dict[str, Any]]
 """Parsed bodies without mutable values, by their text."""
 
@@ -268,7 +270,7 @@ def decode(
     All bodies are parsed as one JSON text, which costs a third of parsing them one by one.
 
     Args:
-        rows: The stored messages; the role is not needed.
+        rows: The stored messages; the role and the number are not needed.
         parsed: The bodies that earlier calls have parsed, to which this call adds, for lists with common
             messages. The returned messages are new objects in any case.
         other: Reads `Opaque` values; without it they are returned unchanged.
@@ -312,11 +314,12 @@ def decode_stored(
         return decode(rows, parsed, other)
     except InputError:
         messages = []
-        for message, body, *role in rows:
+        for row in rows:
             try:
-                messages += decode([(message, body)], other=other)
+                messages += decode([row], other=other)
             except InputError:
-                messages += decode([(message, unreadable(role[0] if role else _type_of(body)))])
+                role = row[2] if len(row) > 2 else _type_of(row[1])
+                messages += decode([(row[0], unreadable(role))])
         return messages
 
 
@@ -463,6 +466,9 @@ def _converted(item: Any, role: str) -> BaseMessage:
         ) from error
 
 
+_ATTRIBUTES = ("__dict__", "__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__")
+
+
 def clone(message: BaseMessage, **changes: Any) -> BaseMessage:
     """A shallow copy of a message with changed fields, without validation.
 
@@ -472,7 +478,12 @@ def clone(message: BaseMessage, **changes: Any) -> BaseMessage:
     """
     extra = message.__pydantic_extra__
     values, fields_set = {**message.__dict__, **changes}, message.__pydantic_fields_set__ | changes.keys()
-    return _constructed([(type(message), values, fields_set, dict(extra) if extra else {})])[0]
+    copy = object.__new__(type(message))
+    for name, value in zip(
+        _ATTRIBUTES, (values, fields_set, dict(extra) if extra else {}, None), strict=True
+    ):
+        object.__setattr__(copy, name, value)
+    return copy
 
 
 def give_ids(messages: Iterable[tuple[BaseMessage, str]]) -> None:
@@ -483,44 +494,43 @@ def give_ids(messages: Iterable[tuple[BaseMessage, str]]) -> None:
 
 
 def _constructed(
-    parts: Iterable[tuple[type[BaseMessage], dict[str, Any], set[str], dict[str, Any]]],
+    classes: Iterable[type[BaseMessage]],
+    values: Iterable[dict[str, Any]],
+    fields_set: Iterable[set[str]],
+    extras: Iterable[dict[str, Any]],
 ) -> list[BaseMessage]:
     """Messages of classes, valid values, names of set fields and extra values, as of `model_construct`.
 
-    `model_construct` copies its arguments field by field: 1,000 messages would take 6.5 ms instead of 3 ms.
+    `model_construct` copies its arguments field by field: 1,000 messages would take 6.5 ms instead of 1 ms.
+    Each attribute is set for all messages in one loop of C code, 0.15 ms less than message by message.
     """
-    messages, assign = [], object.__setattr__
-    for cls, values, fields_set, extra in parts:
-        message = cls.__new__(cls)
-        assign(message, "__dict__", values)
-        assign(message, "__pydantic_fields_set__", fields_set)
-        assign(message, "__pydantic_extra__", extra)
-        assign(message, "__pydantic_private__", None)
-        messages.append(message)
+    messages: list[BaseMessage] = [*map(object.__new__, classes)]
+    for name, column in zip(_ATTRIBUTES, (values, fields_set, extras, repeat(None)), strict=True):
+        deque(map(object.__setattr__, messages, repeat(name), column), maxlen=0)
     return messages
 
 
 def _build(
     bodies: Iterable[dict[str, Any]], ids: Iterable[str | None], other: ReadOpaque | None
 ) -> list[BaseMessage]:
-    parts = []
+    classes, all_values, fields_set, extras = [], [], [], []
     for body, message_id in zip(bodies, ids, strict=True):
         cls, defaults, dicts, lists = _FIELDS_BY_TYPE[body["type"]]
         data = body["data"]
         if "typed" in body:
             data = {name: untag(value, other) for name, value in data.items()}
-        values = {**defaults, **data}
-        values["id"] = message_id
+        values = defaults.copy()
         for name in dicts:
-            if name not in data:
-                values[name] = {}
+            values[name] = {}
         for name in lists:
-            if name not in data:
-                values[name] = []
+            values[name] = []
+        values.update(data)
+        values["id"] = message_id
         extra = {}
         if len(values) > len(defaults):
             extra = {name: values.pop(name) for name in data if name not in defaults}
-        fields_set = set(data)
-        fields_set.add("id")
-        parts.append((cls, values, fields_set, extra))
-    return _constructed(parts)
+        classes.append(cls)
+        all_values.append(values)
+        fields_set.append({"id", *data.keys()})
+        extras.append(extra)
+    return _constructed(classes, all_values, fields_set, extras)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from langchain_core.messages import BaseMessage
 
 from langchain_threadmem.engine.flow import Flow, Sql
-from langchain_threadmem.messages.codec import decode_stored
+from langchain_threadmem.messages.codec import StoredMessage, decode_stored
 from langchain_threadmem.messages.prompt import open_turn, shown
 from langchain_threadmem.messages.tool_pairs import whole_exchanges
 from langchain_threadmem.messages.windows import BoundWindow, Window
@@ -77,7 +77,7 @@ def _through(window: Window, thread: list[BaseMessage], turn: int | None) -> lis
 
 def _active(
     conversation: Conversation, most: int | None
-) -> Flow[tuple[list[tuple[str, str, str]], int | None, bool, TreeEpoch]]:
+) -> Flow[tuple[list[StoredMessage], int | None, bool, TreeEpoch]]:
     """The active thread, or its last `most` messages, after the newest system message.
 
     Returns:
@@ -86,13 +86,13 @@ def _active(
     """
     tree = conversation.tree or (yield from tree_of(conversation))
 
-    def read(conn: Conn) -> tuple[list[tuple[str, str, str]], int | None, bool, TreeEpoch]:
+    def read(conn: Conn) -> tuple[list[StoredMessage], int | None, bool, TreeEpoch]:
         head = trees.head(conn, tree)
         epoch = tree, head.epoch
         if head.tip is None:
             return [], None, True, epoch
         rows = nodes.thread_messages(conn, head.tip, most)
-        shown = [row[:3] for row in rows if row[2] != "system"]
+        shown: list[StoredMessage] = [row for row in rows if row[2] != "system"]
         if head.system is not None and (system := nodes.by_key(conn, head.system)):
             shown.insert(0, (system.message, system.body, system.role))
         return shown, rows[-1][3], most is None or len(rows) < most, epoch

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 from sqlalchemy import select
@@ -36,8 +34,7 @@ _FORGOTTEN = Statement(
 )
 
 
-@dataclass(frozen=True)
-class ParentChances:
+class ParentChances(NamedTuple):
     """The candidates of a human message.
 
     Attributes:
@@ -48,7 +45,7 @@ class ParentChances:
     number: int
     stored: str
 
-    @cached_property
+    @property
     def chances(self) -> Chances:
         """The numbers of the turn ends and their probabilities, the likeliest first."""
         return stored_placements.chances_of(self.stored)
