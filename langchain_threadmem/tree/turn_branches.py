@@ -98,7 +98,7 @@ _BEFORE = Statement(
         exists().where(
             _earlier.c.tree == node.c.tree,
             _earlier.c.message == node.c.message,
-            _earlier.c.seq < node.c.seq,
+            _earlier.c.seq + ZERO < node.c.seq,  # With `seq <`, SQLite would read all earlier nodes.
         ),
     )
     .where(

@@ -188,6 +188,10 @@ def test_the_documents_of_a_conversation_are_found_by_their_keys_among_many(post
             "summaries.queries._FIRSTS",
             "threadmem_node USING COVERING INDEX threadmem_node_seq (tree=? AND seq=?)",
         ),
+        (
+            "tree.turn_branches._BEFORE",
+            "earlier USING INDEX threadmem_node_message (tree=? AND message=?)",
+        ),
     ],
 )
 def test_one_node_is_found_without_reading_the_others(name: str, step: str) -> None:
