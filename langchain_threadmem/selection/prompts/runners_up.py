@@ -17,8 +17,8 @@ from langchain_threadmem.tree.node import KEPT_BY_HAND, Chances
 from langchain_threadmem.tree.nodes import NodeRow
 from langchain_threadmem.tree.trees import TreeVersion
 
-_LONGEST_TURN = 16
-"""The number of the newest messages of a thread in which the beginning of its last turn is looked for."""
+_SHORT_TURN, _LONG_TURN = 4, 16
+"""The numbers of the newest messages of a thread in which the beginning of its last turn is looked for."""
 _PATH = nodes.RangeStatement(
     select(*node.c["seq", "message", "state", "key"], placement.c.chances).outerjoin(
         placement, placement.c.key == node.c.key
@@ -140,7 +140,9 @@ def turns(conn: Conn, tree: int, ends: Iterable[int]) -> dict[int, list[NodeRow]
     live = {
         number: row for number, row in (found | moved).items() if row is not None and row.state == State.LIVE
     }
-    threads = nodes.threads(conn, {row.key for row in live.values()}, _LONGEST_TURN)
+    threads = nodes.threads(conn, {row.key for row in live.values()}, _SHORT_TURN)
+    if begun := [key for key, rows in threads.items() if all(row.role != "human" for row in rows)]:
+        threads |= nodes.threads(conn, begun, _LONG_TURN)
     read = {number: _last_turn(conn, threads[row.key], row.key) for number, row in live.items()}
     return _without_forgotten(conn, read)
 
