@@ -24,6 +24,7 @@ Tracks: TypeAlias = list[list[tuple[int, float]]]
 PATH = 6
 """The number of turns at the end of a thread that represent it."""
 PATH_DECAY = 0.7
+_DECAY = PATH_DECAY ** np.arange(PATH)
 LATELY = 16
 """The number of latest turns from which the rate of thread switches is estimated."""
 USUAL_TURNS, USUALLY_STAYS, USUALLY_OPENS = 4.0, 0.65, 0.2
@@ -111,16 +112,16 @@ class ThreadEnds:
     @classmethod
     def of(cls, previous: Places, positions: Places) -> ThreadEnds:
         """The threads of the candidates at some positions."""
-        turns = np.full((len(positions), PATH), -1, np.intp)
+        above = np.append(previous, -1)  # The last item is the missing parent of roots.
+        turns = np.empty((len(positions), PATH), np.intp)
         turns[:, 0] = positions
         for step in range(1, PATH):
-            before = turns[:, step - 1]
-            turns[:, step] = np.where(before >= 0, previous[before], -1)
+            turns[:, step] = above[turns[:, step - 1]]
         inside = turns >= 0
-        decay = np.where(inside, PATH_DECAY ** np.arange(PATH), 0.0)
-        candidate = np.zeros(len(previous) + 1, bool)  # The last item is the missing parent of roots.
+        decay = inside * _DECAY
+        candidate = np.zeros(len(above), bool)
         candidate[positions] = True
-        below = np.flatnonzero((previous >= 0) & (candidate[:-1] | candidate[previous]))
+        (below,) = ((previous >= 0) & (candidate[:-1] | candidate[previous])).nonzero()
         return cls(turns, positions, inside, decay / decay.sum(1, keepdims=True), below, previous[below])
 
 
