@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 from sqlalchemy import select
@@ -17,6 +18,7 @@ from langchain_threadmem.tree.node import KEPT_BY_HAND, Chances
 from langchain_threadmem.tree.nodes import NodeRow
 from langchain_threadmem.tree.trees import TreeVersion
 
+_ROLE = attrgetter("role")
 _SHORT_TURN, _LONG_TURN = 4, 16
 """The numbers of the newest messages of a thread in which the beginning of its last turn is looked for."""
 _PATH = nodes.RangeStatement(
@@ -141,7 +143,7 @@ def turns(conn: Conn, tree: int, ends: Iterable[int]) -> dict[int, list[NodeRow]
         number: row for number, row in (found | moved).items() if row is not None and row.state == State.LIVE
     }
     threads = nodes.threads(conn, {row.key for row in live.values()}, _SHORT_TURN)
-    if begun := [key for key, rows in threads.items() if all(row.role != "human" for row in rows)]:
+    if begun := [key for key, rows in threads.items() if "human" not in map(_ROLE, rows)]:
         threads |= nodes.threads(conn, begun, _LONG_TURN)
     read = {number: _last_turn(conn, threads[row.key], row.key) for number, row in live.items()}
     return _without_forgotten(conn, read)
