@@ -12,7 +12,7 @@ from typing_extensions import TypedDict
 
 from langchain_threadmem.common.inputs import check_one_of, is_share
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.messages.codec import Parsed, decode_stored, text_of
+from langchain_threadmem.messages.codec import decode_stored, text_of
 from langchain_threadmem.messages.typed_json import ReadOpaque
 from langchain_threadmem.selection.moves.heal import Moved
 from langchain_threadmem.selection.run_selector import Selected
@@ -163,11 +163,11 @@ class StoredThread:
 
     Args:
         rows: Id, body and role of each message.
-        parsed, other: As for `decode`.
+        other: As for `decode`.
     """
 
-    def __init__(self, rows: Sequence[tuple[str, str, str]], parsed: Parsed, other: ReadOpaque) -> None:
-        self._rows, self._parsed, self._other = rows, parsed, other
+    def __init__(self, rows: Sequence[tuple[str, str, str]], other: ReadOpaque) -> None:
+        self._rows, self._other = rows, other
 
     @property
     def ids(self) -> list[str]:
@@ -177,12 +177,12 @@ class StoredThread:
     @cached_property
     def messages(self) -> list[BaseMessage]:
         """The messages."""
-        return decode_stored(self._rows, self._parsed, self._other)
+        return decode_stored(self._rows, other=self._other)
 
     def questions(self, most: int) -> list[BaseMessage]:
         """The first human messages."""
         rows = [*islice((row for row in self._rows if row[2] == "human"), most)]
-        return decode_stored(rows, self._parsed, self._other)
+        return decode_stored(rows, other=self._other)
 
 
 def selection_event(

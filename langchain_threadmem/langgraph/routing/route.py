@@ -73,7 +73,6 @@ from langchain_threadmem.tree.append import TIP, NodeWriter
 from langchain_threadmem.tree.conversation import read_in_tree, tree_of
 from langchain_threadmem.tree.lists.list_cache import PreparedList
 from langchain_threadmem.tree.lists.stored_lists import Newest, NodePlace, StoredList
-from langchain_threadmem.tree.node import DecodedMessages
 from langchain_threadmem.tree.nodes import NodeRow
 
 
@@ -247,8 +246,7 @@ def _stored(
     if (found := (yield from Sql(read))) is None:
         return None
     at, path, shows, thread = found
-    runtime = conversation.runtime
-    stored = StoredThread(path, runtime.get(DecodedMessages).bodies(), runtime.parts.read)
+    stored = StoredThread(path, conversation.runtime.parts.read)
     return _ThreadOfNewest(at.seq, at.parent, stored, shows, thread)
 
 
