@@ -227,7 +227,7 @@ def owner_of_run(owner: OwnerOfRun, run: Run) -> str:
         raise
     except Exception as error:  # The function is a caller's code.
         raise OwnerRequiredError(
-            f"the run has no owner: {choose!r} failed with {error!r}; {_next(choose)}"
+            f"the run has no owner: {choose!r} failed with {error!r}; {_next(choose, run)}"
         ) from error
     identity = value_in(value, "identity")
     value = value if identity is None else identity
@@ -237,19 +237,24 @@ def owner_of_run(owner: OwnerOfRun, run: Run) -> str:
             if isinstance(choose, ContextField)
             else f"{choose!r} returned {value!r}"
         )
-        raise OwnerRequiredError(f"the run has no owner: {missing}; {_next(choose)}")
+        raise OwnerRequiredError(f"the run has no owner: {missing}; {_next(choose, run)}")
     try:
         return name_of("an owner", value, numbers=True)
     except InputError as error:
-        raise OwnerRequiredError(f"the run has no owner: {error}; {_next(choose)}") from error
+        raise OwnerRequiredError(f"the run has no owner: {error}; {_next(choose, run)}") from error
 
 
-def _next(choose: Callable[[Run], Any]) -> str:
-    field = choose.name if isinstance(choose, ContextField) else "user_id"
+def _next(choose: Callable[[Run], Any], run: Run) -> str:
+    outside = "outside of a run use system.for_owner(name)"
+    if not isinstance(choose, ContextField):
+        named = next((each for each in run.persons if each.field in PERSON_FIELDS), None)
+        if named is None:
+            return f"let the function return the name of the owner; {outside}"
+        return f"the run has {named}, which run.field({named.field!r}) returns; {outside}"
+    given = f"{{{choose.name!r}: ...}}"
     return (
-        f"pass config={{'configurable': {{{field!r}: ...}}}}, which get_state, get_state_history and "
-        f"update_state need, since they take no context, or context={{{field!r}: ...}} to a run; outside of "
-        "a run use system.for_owner(name)"
+        f"pass config={{'configurable': {given}}}, which get_state, get_state_history and update_state need, "
+        f"since they take no context, or context={given} to a run; {outside}"
     )
 
 

@@ -15,6 +15,7 @@ import psycopg
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.base import BaseCheckpointSaver, empty_checkpoint
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.postgres import PostgresSaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import START, MessagesState, StateGraph
@@ -23,7 +24,7 @@ from langgraph.types import Command, interrupt
 from langchain_threadmem import MemorySystem, ThreadMemSaver
 from langchain_threadmem.apps.cli.main import main
 from langchain_threadmem.apps.transfer.import_checkpoints import import_checkpoints
-from langchain_threadmem.errors import InputError
+from langchain_threadmem.errors import InputError, PersistenceError
 
 
 def config_of(thread: str) -> Any:
@@ -112,6 +113,45 @@ def test_an_imported_thread_lists_the_same_on_both_sides(
         assert any(write[1] == "__interrupt__" for one in everything for write in one.pending_writes)
         assert saver.system.verify().ok
     assert (done.threads, done.copied) == (2, len(everything))
+
+
+def by_task(checkpoints: list[Any]) -> list[Any]:
+    """The checkpoints by id and their pending writes by task, since the order of lists is a saver's own."""
+    return [
+        saved._replace(pending_writes=sorted(saved.pending_writes, key=lambda write: write[:2]))
+        for saved in sorted(checkpoints, key=lambda saved: str(saved.config["configurable"]["checkpoint_id"]))
+    ]
+
+
+def test_a_checkpointer_of_another_library_is_copied_by_its_own_methods(url: str, owner: str) -> None:
+    theirs = InMemorySaver()
+    fill(theirs)
+    done = import_checkpoints(theirs, url, owner=owner)
+    assert (done.threads, done.ok) == (2, True)
+    with ThreadMemSaver.from_conn_string(url, owner=owner) as saver:
+        for thread in ("forked", "waiting"):
+            assert by_task(listed(saver, thread)) == by_task(listed(theirs, thread))
+        resumed = graph_on(saver).invoke(Command(resume="yes"), config_of("waiting"))
+        assert resumed["messages"][-2].content == "to ask me: yes"
+    again = import_checkpoints(theirs, url, owner=owner)
+    assert (again.copied, again.writes, again.ok) == (0, 0, True)
+
+
+def test_an_unknown_thread_of_another_checkpointer_is_named(tmp_path: Path) -> None:
+    theirs = InMemorySaver()
+    fill(theirs)
+    with pytest.raises(InputError, match="no thread 'none'; it has 'forked'"):
+        import_checkpoints(theirs, tmp_path / "memory.db", threads=["none"])
+    assert import_checkpoints(theirs, tmp_path / "memory.db", threads=["forked"]).threads == 1
+
+
+def test_a_checkpointer_that_cannot_be_read_is_an_error_with_its_class(tmp_path: Path) -> None:
+    class Mute(InMemorySaver):
+        def list(self, *args: Any, **options: Any) -> Any:
+            raise ConnectionError("no server")
+
+    with pytest.raises(PersistenceError, match="the Mute cannot list its checkpoints"):
+        import_checkpoints(Mute(), tmp_path / "memory.db")
 
 
 def test_a_fork_is_two_threads_of_the_conversation(file: Path, url: str, owner: str) -> None:

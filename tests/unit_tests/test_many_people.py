@@ -155,6 +155,14 @@ def test_a_run_without_a_user_fails(people: People, read: str, mode: str) -> Non
         called(runnable, given, config_of(None), mode)
 
 
+def test_an_error_for_a_function_without_an_owner_names_the_person_of_the_run() -> None:
+    with (
+        MemorySystem(owner=lambda run: run.user, embeddings=False) as system,
+        pytest.raises(OwnerRequiredError, match=r"has user_id='ada' .* run\.field\('user_id'\) returns"),
+    ):
+        ThreadMemSaver(system).get_tuple({"configurable": {"thread_id": "t", "user_id": "ada"}})
+
+
 @pytest.mark.parametrize("mode", ["sync", "async"])
 def test_configurations_of_checkpoints_name_the_user(people: People, owner: str, mode: str) -> None:
     config, given = config_of(owner), {"messages": [("user", "Hello")]}

@@ -1,8 +1,8 @@
-"""Import of threads from LangGraph's SQLite and PostgreSQL checkpointers.
+"""Import of threads from LangGraph's SQLite and PostgreSQL checkpointers, and from others.
 
-The source is read with the library that wrote it, on a read-only connection with one snapshot. Checkpoints
-are copied one at a time, parents before children, under their own ids. Existing checkpoints are skipped, so
-that an interrupted import can be resumed. At the end, each checkpoint is read from both databases and
+The source is read with the library that wrote it, a database on a read-only connection with one snapshot.
+Checkpoints are copied one at a time, parents before children, under their own ids. Existing checkpoints are
+skipped, so that an interrupted import can be resumed. At the end, each checkpoint is read from both sides and
 compared.
 """
 
@@ -12,10 +12,11 @@ from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, cast
 
-from langgraph.checkpoint.base import CheckpointTuple
+from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from langchain_threadmem.apps.transfer.langgraph_sources import CheckpointRef, Origin, open_origin
@@ -53,7 +54,7 @@ class Imported:
 
 
 def import_checkpoints(
-    source: str | Path,
+    source: str | Path | BaseCheckpointSaver[Any],
     target: str | Path,
     *,
     owner: str = "user",
@@ -68,8 +69,8 @@ def import_checkpoints(
     later checkpoints.
 
     Args:
-        source: A file or `sqlite:///` URL of `SqliteSaver`, or a `postgresql://` URL of `PostgresSaver`; it
-            is never written.
+        source: A file or `sqlite:///` URL of `SqliteSaver`, a `postgresql://` URL of `PostgresSaver`, or any
+            other checkpointer with synchronous methods, such as a `MongoDBSaver`; it is never written.
         target: As for `MemorySystem`; created if it does not exist.
         owner: The owner of the copied threads.
         threads: The threads to copy; empty for all threads.
@@ -240,7 +241,9 @@ def _differences(
         )
     if expected.parent_config != actual.parent_config:
         yield "parent differs"
-    expected_writes, actual_writes = list(expected.pending_writes or ()), list(actual.pending_writes or ())
+    expected_writes, actual_writes = (
+        sorted(one.pending_writes or (), key=itemgetter(0, 1)) for one in (expected, actual)
+    )
     remaining = iter(actual_writes)
     missing = not all(
         any(_is_equal(write, candidate) for candidate in remaining) for write in expected_writes

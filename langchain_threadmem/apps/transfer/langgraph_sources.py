@@ -1,23 +1,24 @@
-"""SQL: the tables of LangGraph's own checkpointers, opened read-only.
+"""SQL: the tables of LangGraph's own checkpointers, opened read-only; and other checkpointers.
 
 Checkpoints are read by LangGraph's savers. The names of threads, and the indices and paths of pending
 writes, which a saver does not return, are read with SQL in the same snapshot. LangGraph.js has the same
-tables; its values that JSON does not have, its interrupts and its sends become those of Python.
+tables; its values that JSON does not have, its interrupts and its sends become those of Python. Another
+checkpointer lists its threads itself, and the indices of its pending writes follow from their order.
 """
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections import defaultdict, deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
+from langgraph.checkpoint.base import WRITES_IDX_MAP, BaseCheckpointSaver, CheckpointTuple
 from langgraph.checkpoint.serde.event_hooks import SerdeEvent, register_serde_event_listener
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.serde.types import INTERRUPT, TASKS
@@ -52,31 +53,31 @@ class CheckpointRef(NamedTuple):
 
 @dataclass(frozen=True)
 class Origin:
-    """The source database.
+    """The source.
 
     Attributes:
         saver: Reads checkpoints.
-        query: Runs SQL, with `%s` for a value.
-        writes: The columns and the table of pending writes.
+        list_checkpoints: Lists the checkpoints of some threads, or of all threads if none is named.
+        list_writes: The pending writes of a checkpoint: task id, task path, index and channel; those of a
+            task to a channel in order.
         blocked: Classes of the states that were not allowed.
     """
 
     saver: BaseCheckpointSaver[Any]
-    query: Callable[..., list[Any]]
-    writes: str
+    list_checkpoints: Callable[[Sequence[str]], Iterable[CheckpointRef]]
+    list_writes: Callable[[CheckpointRef, CheckpointTuple], Iterable[tuple[str, str, int, str]]]
     blocked: set[str]
 
     def checkpoints(self, threads: Sequence[str]) -> dict[str, list[CheckpointRef]]:
         """The checkpoints of threads, parents before children, otherwise the oldest first."""
         refs: dict[str, list[CheckpointRef]] = defaultdict(list)
-        for row in self.query(
-            "SELECT thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id FROM checkpoints"
-        ):
-            refs[row[0]].append(CheckpointRef(*row))
+        for ref in self.list_checkpoints(threads):
+            refs[ref.thread].append(ref)
         for thread in threads:
             if thread not in refs:
+                names = {ref.thread for ref in self.list_checkpoints(())}
                 raise InputError(
-                    f"the source has no thread {thread!r}; it has {listed(sorted(refs)) or 'none'}"
+                    f"the source has no thread {thread!r}; it has {listed(sorted(names)) or 'none'}"
                 )
         return {thread: _ordered(refs[thread]) for thread in sorted(set(threads or refs))}
 
@@ -99,35 +100,85 @@ class Origin:
         for task, channel, value in checkpoint.pending_writes or ():
             values[task, channel].append(value)
         calls: Calls = defaultdict(list)
-        for task, path, idx, channel in self.query(
-            f"SELECT {self.writes} WHERE thread_id = %s AND checkpoint_ns = %s AND checkpoint_id = %s "
-            "ORDER BY task_id, idx",
-            ref.thread,
-            ref.ns,
-            ref.id,
-        ):
+        for task, path, idx, channel in self.list_writes(ref, checkpoint):
             calls[task, path].append((idx, channel, values[task, channel].popleft()))
         return calls
 
 
+SourceQuery = Callable[..., list[Any]]
+"""Runs SQL with `%s` for a value, and returns the rows."""
+
+
+def _of_tables(saver: BaseCheckpointSaver[Any], query: SourceQuery, writes: str) -> Origin:
+    """A source with tables; `writes` are the columns and the table of pending writes."""
+
+    def list_checkpoints(threads: Sequence[str]) -> Iterator[CheckpointRef]:
+        sql = "SELECT thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id FROM checkpoints"
+        for thread in threads or (None,):
+            for row in query(sql) if thread is None else query(f"{sql} WHERE thread_id = %s", thread):
+                yield CheckpointRef(*row)
+
+    def list_writes(ref: CheckpointRef, checkpoint: CheckpointTuple) -> list[Any]:
+        return query(
+            f"SELECT {writes} WHERE thread_id = %s AND checkpoint_ns = %s AND checkpoint_id = %s "
+            "ORDER BY task_id, idx",
+            ref.thread,
+            ref.ns,
+            ref.id,
+        )
+
+    return Origin(saver, list_checkpoints, list_writes, set())
+
+
+def _of_saver(saver: BaseCheckpointSaver[Any]) -> Origin:
+    """A source that is read by its own methods alone."""
+
+    def list_checkpoints(threads: Sequence[str]) -> Iterator[CheckpointRef]:
+        for thread in threads or (None,):
+            config: RunnableConfig | None = (
+                None if thread is None else {"configurable": {"thread_id": thread}}
+            )
+            try:
+                for found in saver.list(config):
+                    names = found.config["configurable"]
+                    parent = (found.parent_config or {}).get("configurable", {}).get("checkpoint_id")
+                    ns = names.get("checkpoint_ns", "")
+                    yield CheckpointRef(str(names["thread_id"]), ns, names["checkpoint_id"], parent)
+            except Exception as error:  # A saver of another library may raise anything.
+                kind = type(saver).__name__
+                raise PersistenceError(f"the {kind} cannot list its checkpoints: {error!r}") from error
+
+    def list_writes(ref: CheckpointRef, checkpoint: CheckpointTuple) -> Iterator[tuple[str, str, int, str]]:
+        numbers: Counter[str] = Counter()
+        for task, channel, _ in checkpoint.pending_writes or ():
+            yield task, "", WRITES_IDX_MAP.get(channel, numbers[task]), channel
+            numbers[task] += channel not in WRITES_IDX_MAP
+
+    return Origin(saver, list_checkpoints, list_writes, set())
+
+
 @contextmanager
 def open_origin(
-    source: str | Path, target: str | Path, classes: Sequence[tuple[str, ...]]
+    source: str | Path | BaseCheckpointSaver[Any], target: str | Path, classes: Sequence[tuple[str, ...]]
 ) -> Iterator[Origin]:
     """Open a source read-only.
 
     Args:
-        source: A file or a URL.
+        source: A file, a URL, or a checkpointer.
         target: Only serves to refuse a copy of a file into itself.
         classes: Custom classes in the states, each as `(module, name)`.
     """
     serde = _Serializer(allowed_msgpack_modules=classes or None)
-    location = parse_url(source)
-    opened = (
-        _open_postgres(location, serde)
-        if isinstance(location, URL)
-        else _open_sqlite(location[0] or Path(source), target, serde)
-    )
+    opened: AbstractContextManager[Origin]
+    if isinstance(source, BaseCheckpointSaver):
+        opened = nullcontext(_of_saver(source))
+    else:
+        location = parse_url(source)
+        opened = (
+            _open_postgres(location, serde)
+            if isinstance(location, URL)
+            else _open_sqlite(location[0] or Path(source), target, serde)
+        )
     with opened as origin:
 
         def record_blocked(event: SerdeEvent) -> None:
@@ -167,11 +218,10 @@ def _open_sqlite(file: Path, target: str | Path, serde: JsonPlusSerializer) -> I
             saver = SqliteSaver(conn, serde=serde)
             saver.is_setup = True  # Otherwise the saver creates tables.
             saver._has_task_path = has_path
-            yield Origin(
+            yield _of_tables(
                 saver,
                 lambda sql, *values: conn.execute(sql.replace("%s", "?"), values).fetchall(),
                 f"task_id, {'task_path' if has_path else repr('')}, idx, channel FROM writes",
-                set(),
             )
     except sqlite3.Error as error:
         raise InputError(
@@ -198,11 +248,10 @@ def _open_postgres(url: URL, serde: JsonPlusSerializer) -> Iterator[Origin]:
             conn.read_only = True
             conn.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             conn.execute("SELECT 1 FROM checkpoints LIMIT 1")
-            yield Origin(
+            yield _of_tables(
                 PostgresSaver(cast("Any", conn), serde=serde),
                 lambda sql, *values: conn.execute(sql, values).fetchall(),
                 "task_id, task_path, idx, channel FROM checkpoint_writes",
-                set(),
             )
     except psycopg.Error as error:
         raise InputError(

@@ -87,7 +87,8 @@ class Index:
         if not dimensions:
             raise EmbeddingError(
                 "the store has an index but no embedding model; "
-                'pass index={"embed": ...}, MemorySystem(embeddings=...), or index=None'
+                'install one with pip install "langchain-threadmem[local]", '
+                'or pass index={"embed": ...}, MemorySystem(embeddings=...), or index=None'
             )
         if self.dimensions not in (None, dimensions):
             raise EmbeddingError(
