@@ -1,6 +1,7 @@
 """Import of rarer shapes of the files of programs: older versions, other programs' variants, several files.
 
-Most files are synthetic, in the shapes that the importers name; openai-agents 0.24 wrote `agents_branches`.
+Most files are synthetic, in the shapes that the importers name. openai-agents 0.24 wrote `agents_branches`,
+chainlit 2.12.0 `chainlit` and opencode-ai 1.18.33 `opencode`: a database, and a conversation of it as JSON.
 """
 
 from __future__ import annotations
@@ -84,6 +85,18 @@ active 2
             "d": """
 1    human old
 active 1
+""",
+        },
+    ),
+    "chainlit": (
+        "chainlit",
+        {
+            "11111111-1111-1111-1111-111111111111": """
+1    ada: Why is my bread flat?
+2 <1 ai calls search(q='flat bread')
+3 <2 tool Let it rise.
+4 <3 ai It did not rise long enough.
+active 4
 """,
         },
     ),
@@ -249,6 +262,22 @@ active 4
 """,
         },
     ),
+    "element": (
+        "element",
+        {
+            "element-!r:example.org": """
+1    ~system m.room.member: join
+2    ada: Why is my bread flat?
+3    bob: Who has my keys?
+4 <2 bob: It did not rise.
+5 <3 ada: In a thread
+6 <4 bob: [image: loaf.jpg]
+7    ~ada:
+8    ai Reminder: bake
+active 8
+""",
+        },
+    ),
     "gemini_json": (
         "gemini_cli",
         {
@@ -269,6 +298,21 @@ active 2
 4 <3 ai A
 5    human Other root
 active 5
+""",
+        },
+    ),
+    "goose": (
+        "goose",
+        {
+            "20260528_1": """
+1    human How hot is the oven?
+2 <1 ai (I look.) Let me look. calls shell(command='oven') calls shell(command='x')
+3 <2 tool 230 degrees
+4 <3 tool -32603: no
+5 <4 ai It is 230 degrees.
+6 <5 ~human Summary of all
+7 <5 human [image] / And this one?
+active 7
 """,
         },
     ),
@@ -410,6 +454,20 @@ active 4
 4 <3 human Q2
 5 <3 ~human del
 active 4
+""",
+        },
+    ),
+    "opencode": (
+        "opencode",
+        {
+            "ses_0002abcdefghijklmnopqrstuv": """
+1    human How hot is the oven in notes.md?
+2 <1 ai (I look.) calls read(filePath='notes.md') calls bash(command='oven')
+3 <2 tool 230 degrees
+4 <3 tool not found
+5 <4 ai It is 230 degrees.
+6 <5 human Delete it
+active 5
 """,
         },
     ),

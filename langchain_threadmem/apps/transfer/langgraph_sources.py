@@ -105,11 +105,11 @@ class Origin:
         return calls
 
 
-SourceQuery = Callable[..., list[Any]]
+RunsSql = Callable[..., list[Any]]
 """Runs SQL with `%s` for a value, and returns the rows."""
 
 
-def _of_tables(saver: BaseCheckpointSaver[Any], query: SourceQuery, writes: str) -> Origin:
+def _of_tables(saver: BaseCheckpointSaver[Any], query: RunsSql, writes: str) -> Origin:
     """A source with tables; `writes` are the columns and the table of pending writes."""
 
     def list_checkpoints(threads: Sequence[str]) -> Iterator[CheckpointRef]:
@@ -168,7 +168,7 @@ def open_origin(
         target: Only serves to refuse a copy of a file into itself.
         classes: Custom classes in the states, each as `(module, name)`.
     """
-    serde = _Serializer(allowed_msgpack_modules=classes or None)
+    serde = _SourceSerializer(allowed_msgpack_modules=classes or None)
     opened: AbstractContextManager[Origin]
     if isinstance(source, BaseCheckpointSaver):
         opened = nullcontext(_of_saver(source))
@@ -260,7 +260,7 @@ def _open_postgres(url: URL, serde: JsonPlusSerializer) -> Iterator[Origin]:
         ) from error
 
 
-class _Serializer(JsonPlusSerializer):
+class _SourceSerializer(JsonPlusSerializer):
     """LangGraph's serializer, which also reads the values of LangGraph.js."""
 
     def loads_typed(self, data: tuple[str, bytes]) -> Any:

@@ -1,9 +1,10 @@
-"""Chats of people: Discord, Telegram and Slack, which are trees of replies, and WhatsApp.
+"""Chats of people: Discord, Telegram, Slack and Matrix, which are trees of replies, and WhatsApp.
 
 A message that answers nothing is a root; in a chat of WhatsApp, which is text, each message continues the
 message before it. Every message has the name of its speaker; notices of the program are asides.
 
-The fields follow Tyrrrz/DiscordChatExporter; those of the others are not confirmed by a source.
+The fields follow Tyrrrz/DiscordChatExporter and, for Matrix, Element's export (`JSONExporter` of
+element-hq/element-web) and the specification of events; those of the others are not confirmed by a source.
 """
 
 from __future__ import annotations
@@ -168,6 +169,94 @@ TELEGRAM = Program(
     _is_telegram,
     _parts_of_telegram,
     _of_telegram,
+    parents=("parent",),
+    kept=_SHOWN,
+    asides=("is_notice",),
+)
+
+
+def _is_element(value: Any) -> bool:
+    """Whether a JSON document is a room that Element exported."""
+    return isinstance(fields.at(value, "messages"), list) and {"room_name", "exported_by"} <= value.keys()
+
+
+def _of_element(value: fields.Record) -> Iterator[ChatRecord]:
+    events = fields.records(value, "messages", "the room")
+    name = next((id for one in events if (id := fields.text(one, "room_id"))), value.get("room_name"))
+    if name is None:
+        raise InputError("the room has neither a 'room_name' nor messages with a 'room_id'")
+    edits = {
+        fields.at(one, *_RELATION, "event_id"): fields.record(one, "content", "m.new_content")
+        for one in events
+        if _is_edit(one)
+    }
+    messages = [_message_of_element(one, edits) for one in events if not _is_edit(one)]
+    metadata = fields.kept(topic=value.get("topic"))
+    others = {"title": value.get("room_name"), "metadata": metadata, "is_part": True}
+    yield ChatRecord({}, messages, f"element-{name}", others)
+
+
+_RELATION = ("content", "m.relates_to")
+
+
+def _is_edit(event: fields.Record) -> bool:
+    return bool(fields.at(event, *_RELATION, "rel_type") == "m.replace")
+
+
+def _message_of_element(event: fields.Record, edits: dict[Any, fields.Record]) -> fields.Record:
+    sender, is_notice = fields.text(event, "sender") or "", event.get("type") not in _EVENTS
+    relation = fields.record(event, *_RELATION)
+    in_thread = relation.get("event_id") if relation.get("rel_type") == "m.thread" else None
+    answered = fields.at(relation, "m.in_reply_to", "event_id")
+    edit = edits.get(event.get("event_id"))
+    content = edit or fields.record(event, "content")
+    return {
+        "id": event.get("event_id"),
+        "role": SYSTEM if is_notice else ASSISTANT if content.get("msgtype") == "m.notice" else USER,
+        "name": sender.removeprefix("@").partition(":")[0],
+        "parent": answered or in_thread,
+        "is_notice": is_notice,
+        "timestamp": event.get("origin_server_ts"),
+        "author": sender,
+        "edited": edit is not None,
+        "content": content,
+        "is_answer": answered is not None,
+        "type": event.get("type"),
+    }
+
+
+_EVENTS = ("m.room.message", "m.sticker")
+_QUOTE = re.compile(r"(?:^>.*\n)+\n?")
+"""The quoted message at the beginning of an answer."""
+
+
+def _parts_of_element(message: fields.Record) -> Iterator[Part]:
+    content = message["content"]
+    kind, body = str(content.get("msgtype") or message["type"]), fields.text(content, "body") or ""
+    if message["is_notice"]:
+        yield f"{kind}: {body or fields.text(content, 'membership', 'name', 'topic') or ''}".rstrip(": ")
+    elif kind in _MEDIA:
+        name = fields.text(content, "filename", "body")
+        yield File(_MEDIA[kind], name, fields.filled(content, ("url", "info", "file")), is_beside=True)
+        if "filename" in content and body != name:
+            yield body
+    elif body:
+        yield _QUOTE.sub("", body, count=1) if message["is_answer"] and body.startswith("> <") else body
+
+
+_MEDIA = {
+    "m.image": "image",
+    "m.sticker": "image",
+    "m.audio": "audio",
+    "m.video": "video",
+    "m.file": "file",
+}
+ELEMENT = Program(
+    "element",
+    "a room of Matrix that Element exported as JSON",
+    _is_element,
+    _parts_of_element,
+    _of_element,
     parents=("parent",),
     kept=_SHOWN,
     asides=("is_notice",),
@@ -344,4 +433,4 @@ WHATSAPP = Format(
 )
 
 
-FORMATS = (DISCORD.format, TELEGRAM.format, SLACK, WHATSAPP)
+FORMATS = (DISCORD.format, TELEGRAM.format, SLACK, ELEMENT.format, WHATSAPP)

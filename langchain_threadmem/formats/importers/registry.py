@@ -10,6 +10,7 @@ from langchain_threadmem.errors import InputError, PersistenceError
 from langchain_threadmem.formats.importers import datasets, messengers
 from langchain_threadmem.formats.importers.apps import (
     assistants,
+    chainlit,
     chatgpt,
     claude,
     google,
@@ -23,6 +24,7 @@ from langchain_threadmem.formats.importers.coding import (
     editors,
     gemini_cli,
     llm_logs,
+    terminals,
     vscode,
 )
 from langchain_threadmem.formats.importers.libraries import (
@@ -63,6 +65,8 @@ FORMATS = (
     langgraph_history.FORMAT,
     *messengers.FORMATS,
     editors.AIDER,
+    chainlit.CHAINLIT.format,
+    *(program.format for program in terminals.PROGRAMS),
     *(program.format for program in (*lists.PROGRAMS, editors.CONTINUE, *frameworks.PROGRAMS)),
     *(program.format for program in (editors.CLINE, *agents.PROGRAMS)),
     agents.STRANDS,

@@ -1,0 +1,222 @@
+"""SQL: OpenCode and Goose, which store sessions in a database and export a session as JSON.
+
+The messages of a session are a chain. In OpenCode each step of an answer is a message, whose calls were made
+at once, and `parentID` names the question of all steps. Undone messages stay until the next question.
+Texts that OpenCode adds to a question are no content, and messages that Goose hides from people are asides.
+
+The fields and tables follow opencode-ai 1.18.33, which wrote the sample of the tests, and block/goose
+(crates/goose/src: session/session_manager.rs, conversation/message.rs and conversation/tool_result_serde.rs).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Any
+
+from langchain_threadmem.formats.importers import fields
+from langchain_threadmem.formats.importers.blocks import file_of, files_of, parts_of
+from langchain_threadmem.formats.importers.program import ChatRecord, Program
+from langchain_threadmem.formats.importers.said import Other, Part, Reasoning, ToolResult, ToolUse, at_once
+from langchain_threadmem.formats.importers.source import Source
+from langchain_threadmem.messages.records import loads
+
+
+def _is_opencode(value: Any) -> bool:
+    messages = fields.at(value, "messages")
+    if not isinstance(messages, list) or not isinstance(fields.at(value, "info", "id"), str):
+        return False
+    return all(isinstance(fields.at(one, "info"), dict) and "parts" in one for one in messages)
+
+
+def _of_opencode(value: fields.Record) -> Iterator[ChatRecord]:
+    info, time = value["info"], fields.record(value, "info", "time")
+    messages = [_message_of_opencode(one) for one in fields.records(value, "messages", "the session")]
+    keys = [one.get("id") for one in messages]
+    undone = fields.at(info, "revert", "messageID")
+    yield ChatRecord(
+        {"id": info["id"], "title": info.get("title"), "created": time.get("created")},
+        messages,
+        others={
+            "tip": keys[keys.index(undone) - 1] if undone in keys[1:] else None,
+            "archived": fields.seconds(time.get("archived"), "the session"),
+            "metadata": fields.kept(folder=info.get("directory"), parent=info.get("parentID")),
+        },
+    )
+
+
+def _message_of_opencode(message: fields.Record) -> fields.Record:
+    info = message["info"]
+    return {
+        "id": info.get("id"),
+        "role": info.get("role"),
+        "created": fields.at(info, "time", "created"),
+        "model": info.get("modelID"),
+        "error": info.get("error"),
+        "parts": message["parts"],
+        "is_summary": info.get("role") == "assistant" and info.get("summary") is True,
+    }
+
+
+def _parts_of_opencode(message: fields.Record) -> list[Part]:
+    return at_once(part for one in fields.records(message, "parts", "a message") for part in _of_part(one))
+
+
+_IDS = ("id", "sessionID", "messageID")
+"""The fields of parts that only exported parts have."""
+
+
+def _of_part(record: fields.Record) -> Iterator[Part]:
+    part = {name: value for name, value in record.items() if name not in _IDS}
+    kind = part.get("type")
+    if kind == "text" and not part.get("synthetic"):
+        yield from parts_of(part.get("text"))
+    elif kind == "reasoning":
+        yield Reasoning(str(part.get("text") or ""))
+    elif kind == "file":
+        yield file_of(part, is_beside=True)
+    elif kind == "tool":
+        state, name, id = fields.record(part, "state"), str(part.get("tool")), fields.text(part, "callID")
+        yield ToolUse(name, state.get("input"), id)
+        if state.get("status") in ("completed", "error"):
+            is_error = state["status"] == "error"
+            yield ToolResult(state.get("error" if is_error else "output"), id, name, is_error)
+        yield from files_of(state.get("attachments"))
+    elif kind in ("text", "subtask", "agent"):
+        yield Other(part)
+
+
+_OPENCODE = {
+    "session": {"id", "parent_id", "directory", "title", "revert", "time_created", "time_archived"},
+    "message": {"id", "session_id", "data"},
+    "part": {"id", "message_id", "data"},
+}
+
+
+def _rows_of_opencode(source: Source) -> Iterator[fields.Record]:
+    sessions = source.rows(
+        "SELECT id, parent_id, directory, title, revert, time_created, time_archived FROM session ORDER BY id"
+    )
+    for id, parent, folder, title, revert, created, archived in sessions:
+        query = (
+            "SELECT m.id, m.data, p.data FROM message m LEFT JOIN part p ON p.message_id = m.id "
+            "WHERE m.session_id = ? ORDER BY m.time_created, m.id, p.id"
+        )
+        messages = []
+        for (key, data), rows in groupby(source.rows(query, id), key=lambda row: row[:2]):
+            parts = [loads(part, f"a part of {key!r}") for *_, part in rows if part is not None]
+            messages.append({"info": {"id": key, **loads(data, f"message {key!r}")}, "parts": parts})
+        info = {
+            "id": id,
+            "parentID": parent,
+            "directory": folder,
+            "title": title,
+            "revert": loads(revert, f"session {id!r}") if revert else None,
+            "time": {"created": created, "archived": archived},
+        }
+        yield {"info": info, "messages": messages}
+
+
+def _has(source: Source, tables: dict[str, set[str]]) -> bool:
+    return all(source.tables.get(name, set()) >= columns for name, columns in tables.items())
+
+
+OPENCODE = Program(
+    "opencode",
+    "a session of OpenCode, or opencode.db",
+    _is_opencode,
+    _parts_of_opencode,
+    _of_opencode,
+    asides=("is_summary",),
+    is_database=lambda source: _has(source, _OPENCODE),
+    rows=_rows_of_opencode,
+)
+
+
+def _is_goose(value: Any) -> bool:
+    return isinstance(fields.at(value, "conversation"), list) and "working_dir" in value
+
+
+def _of_goose(value: fields.Record) -> Iterator[ChatRecord]:
+    record = {
+        **value,
+        "name": fields.text(value, "name", "description"),
+        "cwd": value.get("working_dir"),
+    }
+    messages = [
+        {**one, "is_hidden": fields.at(one, "metadata", "userVisible") is False}
+        for one in fields.records(value, "conversation", "the session")
+    ]
+    yield ChatRecord(record, messages)
+
+
+def _parts_of_goose(message: fields.Record) -> Iterator[Part]:
+    for block in fields.records(message, "content", "a message"):
+        kind, id = block.get("type"), fields.text(block, "id")
+        if kind in ("toolRequest", "frontendToolRequest"):
+            call = fields.record(block, "toolCall", "value")
+            yield ToolUse(fields.text(call, "name") or "tool", call.get("arguments"), id)
+        elif kind == "toolResponse":
+            result = fields.record(block, "toolResult")
+            value = result.get("value")
+            output = value.get("content") if isinstance(value, dict) else value
+            is_error = result.get("status") == "error" or bool(fields.at(value, "isError"))
+            yield ToolResult(output if "value" in result else result.get("error"), id, None, is_error)
+        elif kind in ("text", "image", "thinking"):
+            yield from parts_of(block)
+        else:
+            yield Other(block)
+
+
+_GOOSE = {
+    "sessions": {"id", "working_dir", "description", "created_at"},
+    "messages": {"id", "session_id", "role", "content_json", "created_timestamp"},
+}
+
+
+def _rows_of_goose(source: Source) -> Iterator[fields.Record]:
+    """The sessions that Goose lists; a message has the id with which Goose exports it."""
+    columns = source.tables["sessions"]
+    name, kind = ("name" if "name" in columns else "''"), "session_type"
+    listed = f"WHERE {kind} IN ('user', 'scheduled')" if kind in columns else ""
+    metadata = "metadata_json" if "metadata_json" in source.tables["messages"] else "NULL"
+    sessions = source.rows(
+        f"SELECT id, {name}, description, working_dir, created_at FROM sessions {listed} ORDER BY id"
+    )
+    for id, title, description, folder, created in sessions:
+        rows = source.rows(
+            f"SELECT role, content_json, created_timestamp, {metadata} FROM messages WHERE session_id = ? "
+            "ORDER BY timestamp, id",
+            id,
+        )
+        conversation = [
+            {
+                "id": f"msg_{id}_{number}",
+                "role": role,
+                "created": time,
+                "content": loads(content, f"message {number} of session {id!r}"),
+                "metadata": loads(about, f"message {number} of session {id!r}") if about else {},
+            }
+            for number, (role, content, time, about) in enumerate(rows)
+        ]
+        yield {
+            "id": id,
+            "name": title,
+            "description": description,
+            "working_dir": folder,
+            "created_at": created,
+            "conversation": conversation,
+        }
+
+
+GOOSE = Program(
+    "goose",
+    "a session of Goose, or sessions.db",
+    _is_goose,
+    _parts_of_goose,
+    _of_goose,
+    asides=("is_hidden",),
+    is_database=lambda source: _has(source, _GOOSE),
+    rows=_rows_of_goose,
+)
+PROGRAMS = (OPENCODE, GOOSE)
