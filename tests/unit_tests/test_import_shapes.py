@@ -13,6 +13,7 @@ import pytest
 from test_import_formats import tree_of
 
 from langchain_threadmem import MemorySystem
+from langchain_threadmem.errors import InputError
 
 Record = dict[str, Any]
 
@@ -859,3 +860,36 @@ def test_a_rare_shape_becomes_the_tree_that_it_describes(shape: str, tmp_path: P
         [conversation] = system.conversations()
         assert (report.format, tree_of(system, conversation)) == (format, tree)
         assert system.import_file(path).new_messages == 0
+
+
+def test_answers_beside_a_list_of_messages_are_imported_as_siblings(tmp_path: Path) -> None:
+    asked = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Name a river."}]
+    of_dspy = {
+        "uuid": "d",
+        "messages": asked,
+        "outputs": ["Danube.", {"text": "Rhine."}],
+        "model": "openai/m",
+    }
+    choices = [{"message": {"role": "assistant", "content": one}} for one in ("Danube.", "Rhine.")]
+    of_openai = {"id": "o", "messages": asked, "response": {"choices": choices}, "outputs": ["Elbe."]}
+    (tmp_path / "requests.jsonl").write_text("\n".join(map(json.dumps, (of_dspy, of_openai))))
+    with MemorySystem(embeddings=False) as system:
+        assert system.import_file(tmp_path / "requests.jsonl").problems == ()
+        for name in ("d", "o"):
+            assert (
+                tree_of(system, name)
+                == """
+1    system Be brief.
+2 <1 human Name a river.
+3 <2 ai Danube.
+4 <2 ai Rhine.
+active 3
+"""
+            )
+
+
+def test_events_with_a_type_and_data_are_no_messages_of_langchain(tmp_path: Path) -> None:
+    event = {"type": "build.started", "data": {"number": 1}}
+    (tmp_path / "events.json").write_text(json.dumps([event]))
+    with MemorySystem(embeddings=False) as system, pytest.raises(InputError, match="none of the formats"):
+        system.import_file(tmp_path / "events.json")

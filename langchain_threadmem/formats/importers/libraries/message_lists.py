@@ -8,7 +8,7 @@ predecessors, so that a later import of a longer list adds the new messages only
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -56,8 +56,13 @@ def is_langchain_item(value: Any) -> bool:
     value = fields.values(value, "messages") or value
     values = [unwrapped(one) for one in (value[:_FIRST] if isinstance(value, list) else [value])]
     return bool(values) and all(
-        isinstance(fields.at(one, "type"), str) and isinstance(fields.at(one, "data"), dict) for one in values
+        _is_type(fields.at(one, "type")) and isinstance(fields.at(one, "data"), dict) for one in values
     )
+
+
+def _is_type(value: Any) -> bool:
+    """Whether a value is the type of a message of LangChain, of which a streamed message is a chunk."""
+    return isinstance(value, str) and (value in TYPES or value == "remove" or value.endswith("Chunk"))
 
 
 def chats(source: Source) -> Chats:
@@ -131,6 +136,19 @@ class List:
             self.entries.append(Entry(key, self._last, make, time, source=record))
             self._last = key
 
+    def add_answers(self, answers: Iterable[Any], position: str) -> str | None:
+        """Add answers that are siblings.
+
+        Returns:
+            The key of the first answer, if there is one.
+        """
+        before, first = self._last, None
+        for answer in answers:
+            self._last = before
+            self.add(answer, f"{position}, the answer")
+            first = first or self._last
+        return first
+
     def pieces(self) -> Iterator[Chat]:
         """The entries since the last piece as a chat, if there are any."""
         if self.entries:
@@ -145,10 +163,21 @@ def _conversation(value: Any, name: str, position: str) -> Chat:
         messages.add({"role": "system", "content": record["system"]}, position)
     for number, item in enumerate(as_list(record["messages"], f"'messages' of {position}"), 1):
         messages.add(item, f"{position}, message {number}", later=True)
+    tip = messages.add_answers(_answers(record), position)
     if not messages.entries:
         raise InputError(f"{position} has no messages")
     title = fields.text(record, "title", "name")
-    return Chat(position, messages.name, messages.entries, title=title)
+    return Chat(position, messages.name, messages.entries, title=title, tip=tip)
+
+
+def _answers(record: dict[str, Any]) -> list[Any]:
+    """The different answers beside the messages of a request, in OpenAI's response or DSPy's `history`."""
+    choices = fields.values(record, "response", "choices") or fields.values(record, "choices")
+    outputs = [one.get("text") if isinstance(one, dict) else one for one in fields.values(record, "outputs")]
+    answers = [fields.at(one, "message") for one in choices] or [
+        {"role": "assistant", "content": one} for one in outputs if isinstance(one, str)
+    ]
+    return [answer for number, answer in enumerate(answers) if answer not in answers[:number]]
 
 
 def _number(position: str) -> str:
