@@ -214,6 +214,23 @@ active 4
 """,
         },
     ),
+    "copilot": (
+        "copilot",
+        {
+            "0f6d1c7e-1": """
+1    human How hot is the oven?
+2 <1 ai (I look.) calls view(path='notes.md') calls bash(command='oven')
+3 <2 tool not found
+4 <3 tool 230 degrees
+5 <4 ai It is 230 degrees.
+6 <5 ~human The skill of bread
+7 <5 ~system They spoke of the oven.
+8 <5 human And for rye?
+9 <8 ai 250 degrees.
+active 9
+""",
+        },
+    ),
     "deepseek_old": (
         "deepseek",
         {

@@ -21,6 +21,7 @@ from langchain_threadmem.formats.importers.apps import (
 from langchain_threadmem.formats.importers.coding import (
     claude_code,
     codex,
+    copilot,
     editors,
     gemini_cli,
     llm_logs,
@@ -52,6 +53,7 @@ FORMATS = (
     memories.AGENTS_SDK,
     servers.LIBRECHAT,
     codex.FORMAT,
+    copilot.FORMAT,
     llm_logs.FORMAT,
     google.AI_STUDIO,
     google.TAKEOUT,
