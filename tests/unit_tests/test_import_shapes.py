@@ -888,6 +888,37 @@ active 3
             )
 
 
+def test_messages_of_ag_ui_keep_calls_thoughts_and_activities(tmp_path: Path) -> None:
+    call = {"id": "c", "type": "function", "function": {"name": "look", "arguments": '{"q": 1}'}}
+    messages = [
+        {"id": "1", "role": "user", "content": "Name a river."},
+        {"id": "2", "role": "reasoning", "content": "I look."},
+        {"id": "3", "role": "assistant", "content": "", "toolCalls": [call]},
+        {"id": "4", "role": "tool", "content": "none", "toolCallId": "c", "error": "no map"},
+        {"id": "5", "role": "activity", "activityType": "PLAN", "content": {"steps": 1}},
+        {"id": "6", "role": "assistant", "content": "Danube."},
+        {"id": "7", "role": "reasoning", "content": "More?"},
+    ]
+    (tmp_path / "chat.json").write_text(json.dumps({"threadId": "x", "messages": messages}))
+    with MemorySystem(embeddings=False) as system:
+        system.import_file(tmp_path / "chat.json")
+        [name] = system.conversations()
+        assert (
+            tree_of(system, name)
+            == """
+1    human Name a river.
+2 <1 ai (I look.) calls look(q=1)
+3 <2 tool none
+4 <3 ai Danube.
+5 <4 ~ai (More?)
+active 4
+"""
+        )
+        _, called, result, answer, _ = (node.message for node in system.conversation(name).history)
+        assert (called.id, result.model_dump()["status"], answer.id) == ("3", "error", "6")
+        assert answer.additional_kwargs == {"blocks": [messages[4]]}
+
+
 def test_events_with_a_type_and_data_are_no_messages_of_langchain(tmp_path: Path) -> None:
     event = {"type": "build.started", "data": {"number": 1}}
     (tmp_path / "events.json").write_text(json.dumps([event]))

@@ -1,14 +1,14 @@
 """Lists of messages in JSON: a conversation on a line or in an item, or a message on a line or in an item.
 
-The messages have the format of OpenAI (`role`, `content`, `tool_calls`), of Anthropic (content blocks with
-`tool_use` and `tool_result`) or of LangChain (`messages_to_dict`, `dumps`). A conversation without an id is
-named after the file and its line; the id of a message without an id is a hash of the message and its
-predecessors, so that a later import of a longer list adds the new messages only.
+The messages have the format of OpenAI (`role`, `content`, `tool_calls`), of AG-UI (`toolCalls`), of Anthropic
+(content blocks with `tool_use` and `tool_result`) or of LangChain (`messages_to_dict`, `dumps`). A
+conversation without an id is named after the file and its line. The id of a message without an id hashes
+the message and its predecessors, so that a later import of a longer list adds the new messages only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -25,6 +25,7 @@ from langchain_threadmem.formats.importers.source import Format, Source
 from langchain_threadmem.messages.ids import chained_id
 from langchain_threadmem.messages.records import as_list, as_object, message_from, unwrapped
 from langchain_threadmem.messages.roles import TYPES
+from langchain_threadmem.storage.schema import State
 
 _NAMES = ("conversation_id", "session_id", "thread_id", "chat_id", "id", "uuid")
 """The fields with the name of a conversation beside its messages, in the order of preference."""
@@ -87,6 +88,7 @@ def chats(source: Source) -> Chats:
             for messages in lists.values():
                 yield from messages.pieces()
     for messages in lists.values():
+        messages.close("the end of the file")
         yield from messages.pieces()
 
 
@@ -105,6 +107,7 @@ class List:
     _last: str | None = None
     _keys: set[str] = field(default_factory=set)
     _goes_on: bool = False
+    _steps: list[fields.Record] = field(default_factory=list)
 
     def add(self, record: Any, position: str, *, later: bool = False) -> None:
         """Add the messages of a record.
@@ -118,9 +121,13 @@ class List:
             InputError: The record is not a message.
         """
         makers: list[Callable[[], BaseMessage]]
-        record = as_object(unwrapped(record), position)
-        if record.get("role") == "developer":  # The name of the role in newer messages of OpenAI.
-            record = {**record, "role": "system"}
+        record = _renamed(as_object(unwrapped(record), position))
+        if record.get("role") in _STEPS:
+            self._steps.append(record)
+            return
+        if record.get("role") == "assistant" and self._steps:
+            record, self._steps = _with_steps(record, self._steps), []
+        self.close(position)
         if later and not _has_results(record):
             makers = [partial(_message, record, position)]
         else:
@@ -135,6 +142,14 @@ class List:
             self._keys.add(key)
             self.entries.append(Entry(key, self._last, make, time, source=record))
             self._last = key
+
+    def close(self, position: str) -> None:
+        """Add thoughts and activities that no answer follows, as an aside."""
+        if self._steps:
+            record, self._steps = _with_steps({"role": "assistant", "content": ""}, self._steps), []
+            key = chained_id("import-", self._last, record)
+            make = partial(_message, record, position)
+            self.entries.append(Entry(key, self._last, make, state=State.ASIDE, source=record))
 
     def add_answers(self, answers: Iterable[Any], position: str) -> str | None:
         """Add answers that are siblings.
@@ -164,6 +179,7 @@ def _conversation(value: Any, name: str, position: str) -> Chat:
     for number, item in enumerate(as_list(record["messages"], f"'messages' of {position}"), 1):
         messages.add(item, f"{position}, message {number}", later=True)
     tip = messages.add_answers(_answers(record), position)
+    messages.close(position)
     if not messages.entries:
         raise InputError(f"{position} has no messages")
     title = fields.text(record, "title", "name")
@@ -182,6 +198,33 @@ def _answers(record: dict[str, Any]) -> list[Any]:
 
 def _number(position: str) -> str:
     return position.rpartition(" ")[2] if position[-1].isdigit() else "1"
+
+
+_CAMEL_CASE = {"toolCalls": "tool_calls", "toolCallId": "tool_call_id"}
+"""The fields of AG-UI's messages by the names of OpenAI."""
+_STEPS = ("reasoning", "activity")
+"""The roles of AG-UI's messages that belong to the next answer."""
+
+
+def _renamed(record: fields.Record) -> fields.Record:
+    """A message with OpenAI's names of fields and roles."""
+    renamed = {_CAMEL_CASE.get(name, name): value for name, value in record.items()}
+    if record.get("role") == "developer":  # The name of the role in newer messages of OpenAI.
+        renamed["role"] = "system"
+    if record.get("role") == "tool" and record.get("error"):
+        renamed["status"] = "error"
+    return renamed
+
+
+def _with_steps(answer: fields.Record, steps: Sequence[fields.Record]) -> fields.Record:
+    """An answer with the thoughts and activities before it."""
+    thoughts = [str(one.get("content") or "") for one in steps if one["role"] == "reasoning"]
+    others = {
+        "reasoning_content": "\n\n".join(filter(None, thoughts)),
+        "blocks": [one for one in steps if one["role"] == "activity"],
+    }
+    extra = {name: value for name, value in others.items() if value}
+    return {**answer, "additional_kwargs": fields.record(answer, "additional_kwargs") | extra}
 
 
 def _own_id(record: dict[str, Any]) -> str | None:
