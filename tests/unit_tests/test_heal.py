@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from langchain.agents import create_agent
 from langchain_core.language_models import GenericFakeChatModel
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.graph import END, START, StateGraph
 
@@ -117,6 +117,18 @@ def test_a_turn_stays(system: MemorySystem, answer: str, options: dict[str, Any]
     memory = with_doubt(system.conversation("talk", node_selector=Odds(), **options), answer)
     memory.append("so? car=1", "yes")
     assert not moved(memory)
+
+
+@pytest.mark.parametrize(("now", "is_moved"), [("tea=.7 car=.2", True), ("tea=.5 car=.3", False)])
+def test_a_turn_of_an_agent_moves_at_a_lower_ratio(system: MemorySystem, now: str, is_moved: bool) -> None:
+    memory = system.conversation("talk", node_selector=Odds())
+    memory.append("tea", "green")
+    memory.append("car", "red")
+    call = {"name": "find", "args": {"for": "tea"}, "id": "1"}
+    called = [AIMessage("", tool_calls=[call]), ToolMessage("two shops", tool_call_id="1")]
+    memory.append("what? car=.6 tea=.4", *called, AIMessage(f"drive {now}"))
+    memory.append("so? what?=1", "yes")
+    assert bool(moved(memory)) == is_moved
 
 
 @pytest.mark.parametrize(
