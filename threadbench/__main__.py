@@ -19,7 +19,7 @@ EXAMPLES = """examples:
   python -m threadbench --rows always-last --selector my_module:select_parent
   python -m threadbench --rows --model openai:gpt-4o-mini --group calm
   python -m threadbench --rows semantic --data my.jsonl --json
-  python -m threadbench --export build/threadbench          train.jsonl and test.jsonl
+  python -m threadbench --export build/threadbench          train.jsonl, test.jsonl, chats.jsonl
 """
 
 

@@ -1,4 +1,4 @@
-"""The conversations of the benchmark: read from `training/`, in two splits, or from JSON Lines."""
+"""The conversations of the benchmark: read from `training/`, in three splits, or from JSON Lines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from training.corpus import (
     written,
 )
 
-Split = Literal["test", "train"]
+Split = Literal["test", "train", "chats"]
 SPLITS: tuple[Split, ...] = get_args(Split)
 SINGLE = "single"
 """The group of conversations about one topic, which a selector should not divide."""
@@ -48,7 +48,7 @@ class Conversation(TypedDict):
         group: Its group, for which figures are computed.
         unit: The sampling unit of confidence intervals; a conversation and its translations share a unit.
         language: Its language, as an ISO 639-1 code.
-        split: Its split, "test" or "train".
+        split: Its split, "test", "train" or "chats".
         messages: Its messages in order.
     """
 
@@ -67,7 +67,7 @@ def conversations(split: Split) -> list[Conversation]:
         >>> sorted({one["group"] for one in conversations("test")})
         ['agents', 'calm', 'languages', 'single']
     """
-    return list(_test() if split == "test" else _train())
+    return list({"test": _test, "train": _train, "chats": _chats}[split]())
 
 
 def _test() -> Iterator[Conversation]:
@@ -81,6 +81,12 @@ def _train() -> Iterator[Conversation]:
     yield from (_conversation(one, one.part, "train") for one in written() if one.part != HELD_OUT)
     yield from _half("train")
     yield from _single(DIALOGS, "train")
+
+
+def _chats() -> Iterator[Conversation]:
+    for one in written(UNSEEN_FOLDER / "chats"):
+        code = one.name.split("-")[1]
+        yield _conversation(one, one.part, "chats", code if len(code) == 2 else "en")
 
 
 def _half(split: Split) -> Iterator[Conversation]:
@@ -193,7 +199,7 @@ def turns_of(one: Conversation) -> Iterator[list[Message]]:
 
 
 def export(folder: Path, splits: Iterable[Split] = SPLITS) -> list[Path]:
-    """Write `test.jsonl` and `train.jsonl`, and return their paths."""
+    """Write a file of each split, such as `test.jsonl`, and return the paths."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
     for split in splits:

@@ -20,8 +20,9 @@ the matter again, which makes a branch. Lines with `~` are tool calls. Line brea
 `training/languages` contains twenty conversations in English and their translations, a file for each
 language. `training/dialogs` contains single dialogs in the same format: a block for each kind of matter, with
 its dialogs one after the other. These dialogs are woven into conversations (`training.weave`).
-`training/unseen` contains further conversations and dialogs, which no fit uses. The texts are invented; their
-statements are not checked.
+`training/unseen` contains further conversations and dialogs, which no fit uses, and two sets of chats in
+seven languages: errors on the chats "read" may be looked at, those "apart" are for a final figure alone. The
+texts are invented; their statements are not checked.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from threadbench.figures import Result, tables
 from threadbench.protocol import Contestant, Counts, run
 
 LONG = 40
-"""Characters from which a text in both splits would be more than a common phrase."""
+"""Characters from which a text in two splits would be more than a common phrase."""
 
 
 def turn(name: str, parent: str | None) -> list[Message]:
@@ -147,11 +148,10 @@ def test_a_name_of_no_selector_is_refused_by_name(name: str) -> None:
         named(name)
 
 
-def test_no_text_of_test_is_in_train() -> None:
-    test, train = (
-        {row["content"] for one in conversations(split) for row in one["messages"]} for split in SPLITS
-    )
-    assert {text for text in test & train if len(text) > LONG} == set()
+def test_no_text_is_in_two_splits() -> None:
+    texts = [{row["content"] for one in conversations(split) for row in one["messages"]} for split in SPLITS]
+    for one, other in combinations(texts, 2):
+        assert {text for text in one & other if len(text) > LONG} == set()
 
 
 def test_exported_files_are_read_as_the_same_conversations(tmp_path: Path) -> None:

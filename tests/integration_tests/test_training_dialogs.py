@@ -25,6 +25,13 @@ def test_turns_continue_earlier_ones_of_their_matters(part: str) -> None:
             check(one)
 
 
+def test_turns_of_chats_continue_earlier_ones_of_their_matters() -> None:
+    chats = written(UNSEEN_FOLDER / "chats")
+    assert Counter(one.part for one in chats) == {"read": 6, "apart": 6}
+    for one in chats:
+        check(one)
+
+
 def check(one: Written) -> None:
     opened = set()
     for place, turn in enumerate(one.turns):
