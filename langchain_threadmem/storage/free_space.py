@@ -24,8 +24,11 @@ PageBytes = NDArray[np.uint8]
 PageNumbers = NDArray[np.int64]
 
 BYTES_AT_ONCE = 1 << 24
-_TEXT = re.compile(rb"[\x20-\xff]{2}")
-"""Two bytes of a text. Stale pointers and lengths, which are no text, have a byte below 32 in each pair."""
+_LETTER = rb"(?:[\x20-\x7e]|[\xc2-\xf4][\x80-\xbf]+)"
+_TEXT = re.compile(_LETTER + rb"{2}")
+"""Two letters of a text. Stale pointers, lengths and keys, which are no text, have fewer in a row."""
+_TEXT_AMONG_NUMBERS = re.compile(_LETTER + rb"{4}")
+"""The same in an interior page of a table, in which numbers of pages and rows may look like three letters."""
 _LOG_HEADER, _FRAME_HEADER = 32, 24
 _INTERIOR_INDEX, _INTERIOR_TABLE, _LEAF_INDEX, _LEAF_TABLE = 2, 5, 10, 13
 _HIGH_BITS = np.uint64(0xE0E0E0E0E0E0E0E0)
@@ -174,7 +177,9 @@ def _holds_text(pages: PageBytes, numbers: PageNumbers, skipped: set[int]) -> bo
     rows = np.flatnonzero(is_tree & (begins < ends) & (ends <= size))
     suspects = rows[_suspects(pages, rows, begins[rows], ends[rows])]
     return any(
-        _TEXT.search(pages[row, begins[row] : ends[row]].tobytes())
+        (_TEXT_AMONG_NUMBERS if kinds[row] == _INTERIOR_TABLE else _TEXT).search(
+            pages[row, begins[row] : ends[row]].tobytes()
+        )
         for row in suspects
         if int(numbers[row]) not in skipped
     )

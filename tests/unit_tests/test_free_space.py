@@ -88,10 +88,37 @@ def test_two_bytes_of_text_are_found_anywhere_in_unallocated_space(
         hidden[at : at + length] = b"x" * length
         path.write_bytes(hidden)
         assert space.holds_text(None, only_log=False)
-    # A pointer to a cell that SQLite has moved is no text.
-    content[begin : begin + 4] = b"\x01\xb2\x01\xa0"
-    path.write_bytes(content)
-    assert not space.holds_text(None, only_log=False)
+    for hidden_text in ("né", "日本"):
+        hidden = bytearray(content)
+        hidden[begin + position : begin + position + len(hidden_text.encode())] = hidden_text.encode()
+        path.write_bytes(hidden)
+        assert space.holds_text(None, only_log=False)
+    # A pointer to a cell that SQLite has moved is no text, nor are the length and the key of a row.
+    for numbers in (b"\x01\xb2\x01\xa0", b"q\x90\x80\x80\x0d\x08\x00\x81", b"\x80\x80\x80\x80"):
+        hidden = bytearray(content)
+        hidden[begin : begin + len(numbers)] = numbers
+        path.write_bytes(hidden)
+        assert not space.holds_text(None, only_log=False)
+    space.close()
+
+
+def test_stale_keys_of_an_interior_page_are_no_text(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA page_size=512")
+        connection.execute("PRAGMA secure_delete=ON")
+        connection.execute("CREATE TABLE t (a)")
+        connection.executemany("INSERT INTO t VALUES (?)", [("kept text",)] * 99)
+    connection.close()
+    space = FreeSpace(path)
+    content = bytearray(path.read_bytes())
+    [page] = [start for start in range(512, len(content), 512) if content[start] == 5]
+    begin = page + 12 + 2 * int.from_bytes(content[page + 3 : page + 5])
+    for stale, is_text in [(b"\x00\x00Z[\xc8\x80\x80\x08", False), (b"a secret", True)]:
+        hidden = bytearray(content)
+        hidden[begin : begin + 8] = stale
+        path.write_bytes(hidden)
+        assert space.holds_text(None, only_log=False) == is_text
     space.close()
 
 
