@@ -80,6 +80,7 @@ def take_out_removed(conn: Conn, owner: str, keys: Collection[int]) -> Removed:
         by_tree.setdefault(place.tree, []).append(place)
     indexed = any(watermarks.indexed(conn, tree) for tree in by_tree)
     trees.lock_all(conn, by_tree)
+    lexicon.expect_removals(conn, [len(keys)])
     for tree, places in sorted(by_tree.items()):
         take_out(conn, owner, tree, places)
         trees.changed(conn, tree)

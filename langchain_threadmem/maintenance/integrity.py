@@ -14,6 +14,7 @@ from langchain_threadmem.maintenance.removal.tables import TABLES, Id, scope
 from langchain_threadmem.messages.codec import MESSAGE_CLASSES, TEXT_ALONE, UNREADABLE
 from langchain_threadmem.messages.text import plural
 from langchain_threadmem.storage import checksums, node_keys
+from langchain_threadmem.storage.migrations import delete_words
 from langchain_threadmem.storage.schema import (
     LAST_POSITION,
     LEXICON,
@@ -152,13 +153,6 @@ _BODIES = {
     for dialect, condition in _UNREAD.items()
 }
 _VERSION = Statement.of(sqlite="", postgresql="SELECT current_setting('server_version_num')::integer / 10000")
-_DELETE_WORDS = Statement.of(
-    sqlite=f"INSERT INTO {LEXICON} ({LEXICON}) VALUES ('delete-all')", postgresql=f"DELETE FROM {LEXICON}"
-)
-_DELETE_DOCUMENTS = Statement(delete(document))
-_DELETE_MARKS = Statement(
-    delete(watermark).where(watermark.c.name.startswith(watermarks.lexicon_of(""), autoescape=True))
-)
 _DELETE_VECTOR = Statement(
     delete(embedding).where(
         embedding.c.key == bindparam("key", type_=BigInteger()), embedding.c.model == bindparam("model")
@@ -255,8 +249,7 @@ def delete_damaged(conn: Conn) -> list[str]:
     faults = [fault for fault in problems(conn) if LEXICON in fault]
     if documents or marks or faults:
         # The index entries of a damaged row are unknown, so all entries of the index of words are removed.
-        for statement in (_DELETE_WORDS, _DELETE_DOCUMENTS, _DELETE_MARKS):
-            conn.run(statement)
+        delete_words(conn)
         repairs.append("the index of words was rebuilt")
     broken = checksums.damaged_keys(conn, embedding)
     for tree_id, model in sorted(_trees_of(conn, broken)):

@@ -9,6 +9,7 @@ refused and not changed, and so is a database with a schema before the first mig
 from __future__ import annotations
 
 import logging
+import sqlite3
 from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
@@ -36,6 +37,10 @@ LOCK = 0x7468_7265_6164  # "thread"
 """The advisory lock of PostgreSQL that a change of the schema takes."""
 CLEAN = 1
 """The `user_version` of an SQLite file of which every deleted row was overwritten (`storage.free_space`)."""
+
+
+CAN_OVERWRITE = sqlite3.sqlite_version_info >= (3, 42)
+"""Whether FTS5 can overwrite the words of removed entries; else it keeps them until it is rewritten."""
 
 
 def create_all(conn: Conn) -> None:
@@ -162,6 +167,13 @@ _LATEST = Statement(select(func.max(schema.migration.c.number)))
 _RECORD = insert_of(schema.migration)
 
 
+_WORDS_VERSION = Statement.of(
+    sqlite=f"SELECT v FROM {schema.LEXICON}_config WHERE k = 'version'", postgresql=""
+)
+_OVERWRITTEN = 5
+"""The version of an index of FTS5 in which words were overwritten; SQLite before 3.42 reads only 4."""
+
+
 def check(conn: Conn, name: str) -> None:
     """Check that a read-only database is a memory with the newest schema.
 
@@ -182,6 +194,28 @@ def check(conn: Conn, name: str) -> None:
             f"{name} has schema {version!r} and is read-only, so it is not migrated to schema "
             f"{MIGRATIONS[-1].number}; open it once with MemorySystem, or run `threadmem reindex` on it"
         )
+
+
+def delete_words(conn: Conn) -> None:
+    """Empty the index of words, which the next search fills again."""
+    is_sqlite = conn.dialect == "sqlite"
+    conn.script(
+        f"INSERT INTO {schema.LEXICON} ({schema.LEXICON}) VALUES ('delete-all')"
+        if is_sqlite
+        else f"DELETE FROM {schema.LEXICON}",
+        f"DELETE FROM {schema.document.name}",
+        f"DELETE FROM {schema.watermark.name} WHERE name LIKE 'lexicon:%'",
+    )
+
+
+def _delete_unreadable_words(conn: Conn) -> None:
+    """Empty the index of words if a newer version of SQLite wrote it in a form that this one cannot read."""
+    if not CAN_OVERWRITE and conn.all(_WORDS_VERSION) == [(_OVERWRITTEN,)]:
+        log.warning("SQLite 3.42 or newer has overwritten words of the index; it is made again")
+        config = f"{schema.LEXICON}_config"
+        conn.script(f"UPDATE {config} SET v = {_OVERWRITTEN - 1} WHERE k = 'version'")
+        conn.script(f"DELETE FROM {config} WHERE k = 'secure-delete'")
+        delete_words(conn)
 
 
 def is_newest(version: int | None) -> bool:
@@ -237,3 +271,5 @@ def migrate(conn: Conn, time: float) -> None:
                 log.info("migrating the database to schema %d: %s", migration.number, migration.name)
                 migration.apply(conn)
             conn.run(_RECORD, migration.number, migration.name, time)
+    if conn.dialect == "sqlite":
+        _delete_unreadable_words(conn)

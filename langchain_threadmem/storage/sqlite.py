@@ -535,6 +535,11 @@ def translated(error: Exception, name: str, *, read_only: bool = False) -> Persi
             return PersistenceError(
                 f"no space to write {name}: {text}; free up space or choose another location"
             )
+        if "invalid fts5" in text:
+            return PersistenceError(
+                f"another process with a newer SQLite than {sqlite3.sqlite_version} has overwritten words in "
+                f"the index of {name}; open the database again, with write access, to make the index again"
+            )
         if "disk I/O" in text:
             return PersistenceError(
                 f"the disk of {name} is full or failed: {text}; free up space, or check the disk"

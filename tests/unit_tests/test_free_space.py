@@ -15,8 +15,12 @@ from typing import Any
 import pytest
 
 from langchain_threadmem import MemorySystem
+from langchain_threadmem.errors import PersistenceError
+from langchain_threadmem.index import lexicon
 from langchain_threadmem.langgraph.store import ThreadMemStore
 from langchain_threadmem.storage.free_space import FreeSpace
+from langchain_threadmem.storage.migrations import CAN_OVERWRITE
+from langchain_threadmem.storage.schema import LEXICON
 
 SCHEMAS = Path(__file__).parents[1] / "data" / "schemas"
 Wrap = Callable[[Any], Any]
@@ -222,3 +226,45 @@ def test_locks_of_other_connections_in_the_process_stay(tmp_path: Path) -> None:
     found = subprocess.run([sys.executable, "-c", attempt], capture_output=True, text=True, check=False)
     assert "database is locked" in found.stderr
     connection.close()
+
+
+@pytest.mark.skipif(not CAN_OVERWRITE, reason="SQLite before 3.42 rewrites the index of words")
+@pytest.mark.parametrize("most", [1000, 1])
+def test_words_are_overwritten_once_an_erasure_has_rewritten_the_index(
+    system: MemorySystem, path: Path, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    for number in range(3):
+        system.conversation(f"secret {number}").append(f"The heron{number} flies.", "It does.")
+    assert system.query("heron1")
+    assert system.erase(conversation="secret 0").ok
+    monkeypatch.setattr(lexicon, "MOST_OVERWRITTEN", most)
+    rewritten: list[str] = []
+    system.runtime.database._database._cursor.connection.set_trace_callback(  # type: ignore[attr-defined]
+        lambda sql: rewritten.append(sql) if "'optimize'" in sql else None
+    )
+    for number in (1, 2):
+        assert system.erase(conversation=f"secret {number}").ok
+        assert b"heron%d" % number not in raw(path)
+    assert len(rewritten) == (0 if most > 1 else 2)
+    assert system.verify().ok
+    assert not system.query("heron1")
+    assert system.query("number")
+
+
+@pytest.mark.skipif(CAN_OVERWRITE, reason="SQLite 3.42 and newer read every index of words")
+def test_an_index_of_words_of_a_newer_sqlite_is_made_again(system: MemorySystem, path: Path) -> None:
+    found = [unit.id for thread in system.query("number") for unit in thread]
+    system.close()
+    with sqlite3.connect(path) as connection:
+        config = f"{LEXICON}_config"
+        connection.execute(f"UPDATE {config} SET v = 5 WHERE k = 'version'")
+        connection.execute(f"INSERT INTO {config} VALUES ('secure-delete', 1)")
+    connection.close()
+    with (
+        MemorySystem(path, owner="ada", embeddings=False, read_only=True) as reader,
+        pytest.raises(PersistenceError, match=r"newer SQLite than .* with write access"),
+    ):
+        reader.query("number")
+    with MemorySystem(path, owner="ada", embeddings=False) as opened:
+        assert [unit.id for thread in opened.query("number") for unit in thread] == found
+        assert opened.verify().ok

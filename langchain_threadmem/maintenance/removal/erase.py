@@ -253,6 +253,7 @@ def _erase_whole(conn: Conn, owner: str, conversation: str | None) -> _Erased:
     erased = _Erased({}, [], Counter(), [])
     if conversation is not None and owned:
         _empty_quoting(conn, owner, [conversation], erased)
+    lexicon.expect_removals(conn, (tables.count_nodes(conn, tree) for tree, _ in owned))
     for tree, name in owned:
         trees.lock(conn, tree)
         if tree not in erased.keys:
@@ -273,6 +274,7 @@ def _erase_older(conn: Conn, owner: str, conversation: str | None, time: datetim
     ]
     if affected:
         _empty_quoting(conn, owner, [name for _, name in affected], erased)
+    lexicon.expect_removals(conn, (tables.count_nodes(conn, tree) for tree, _ in affected))
     for tree, name in affected:
         for _, scope_tree in trees.scopes(conn, owner, name):
             trees.lock(conn, scope_tree)
