@@ -10,7 +10,7 @@ from sqlalchemy import bindparam, delete, func, select
 
 from langchain_threadmem.storage import node_keys
 from langchain_threadmem.storage.schema import recallable, tree, watermark
-from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
+from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within, within_rows
 
 _LEXICON, _INDEX = "lexicon:", "chroma@"
 SUMMARIES_OF = "summaries:"
@@ -38,15 +38,21 @@ class Reached(NamedTuple):
     watermark: Watermark = Watermark()
 
 
-_TOTAL = Statement(
-    select(func.sum(watermark.c.documents), func.sum(watermark.c.words))
-    .join(tree, tree.c.id == watermark.c.tree)
-    .where(tree.c.owner == bindparam("owner"), watermark.c.name == bindparam("name")),
-    *("owner", "name"),
+_owned = tree.alias("owned")
+# PostgreSQL joins the tables by reading the trees of all owners, if it knows few of this owner.
+_own = select(_owned.c.id).where(_owned.c.owner == bindparam("owner"))
+_OF_OWNER = within_rows(watermark.c.tree, _own)
+# SQLite joins the tables faster: 3.4 instead of 5 ms for 10,000 conversations.
+_TOTAL = Statement.of(
+    sqlite=f"SELECT sum(documents), sum(words) FROM {tree.name} t JOIN {watermark.name} w ON w.tree = t.id "
+    "WHERE t.owner = ? AND w.name = ?",
+    postgresql=f"SELECT sum(documents), sum(words) FROM {watermark.name} "
+    f"WHERE tree = ANY (ARRAY(SELECT id FROM {tree.name} WHERE owner = %s)) AND name = %s",
 )
 _SET = insert_of(watermark, replace=True)
 # Encrypted messages are in no index outside of their conversation.
-_INDEXED = (tree.c.owner == bindparam("owner"), recallable, ~tree.c.sealed)
+_IS_INDEXED = (recallable, ~tree.c.sealed)
+_INDEXED = (tree.c.owner == bindparam("owner"), *_IS_INDEXED)
 _NAMED = (watermark.c.tree == tree.c.id) & (watermark.c.name == bindparam("name"))
 _reached_seq = func.coalesce(watermark.c.seq, 0)
 _last = node_keys.newest(tree.c.id, "seq")
@@ -56,7 +62,7 @@ _MISSING_IN = Statement(_missing.where(within(tree.c.id, "trees")), "name", "tre
 _REACHED = Statement(
     select(tree.c.id, tree.c.epoch, *watermark.c[Watermark._fields])
     .join(watermark, _NAMED)
-    .where(*_INDEXED)
+    .where(_OF_OWNER, within_rows(tree.c.id, _own), *_IS_INDEXED)
     .order_by(tree.c.id),
     *("name", "owner"),
 )
@@ -85,17 +91,12 @@ _LEXICONS = Statement(
 )
 _INDEXES = Statement(
     select(watermark.c.name, func.max(watermark.c.documents))
-    .join(tree, tree.c.id == watermark.c.tree)
-    .where(tree.c.owner == bindparam("owner"), watermark.c.name.startswith(_INDEX, autoescape=True))
+    .where(_OF_OWNER, watermark.c.name.startswith(_INDEX, autoescape=True))
     .group_by(watermark.c.name),
     "owner",
 )
 _CLEAR = Statement(
-    delete(watermark).where(
-        watermark.c.tree.in_(select(tree.c.id).where(tree.c.owner == bindparam("owner"))),
-        watermark.c.name == bindparam("name"),
-    ),
-    *("owner", "name"),
+    delete(watermark).where(_OF_OWNER, watermark.c.name == bindparam("name")), *("owner", "name")
 )
 _OF_TREE = Statement(
     select(watermark.c.name, *watermark.c[Watermark._fields]).where(watermark.c.tree == bindparam("tree")),

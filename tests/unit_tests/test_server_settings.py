@@ -15,11 +15,12 @@ from sqlalchemy.engine import make_url
 
 from langchain_threadmem import MemorySystem
 from langchain_threadmem.errors import PersistenceError, StorageBusyError
-from langchain_threadmem.index import lexicon
+from langchain_threadmem.index import lexicon, watermarks
+from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.storage.database import open_database
 from langchain_threadmem.storage.migrations import LOCK
 from langchain_threadmem.storage.partitioning.partition import partition
-from langchain_threadmem.storage.statements import Statement
+from langchain_threadmem.storage.statements import Conn, Statement
 
 pytestmark = pytest.mark.postgres
 
@@ -228,3 +229,37 @@ def test_a_search_for_names_does_not_read_all_words(server_url: str) -> None:
         finally:
             database.close()
         assert (names, int(read)) == (set(), 0)
+
+
+def test_the_state_of_an_owners_indexes_is_read_without_the_trees_of_others(server_url: str) -> None:
+    rows_read = Statement.of(
+        sqlite="",
+        postgresql="SELECT sum(seq_tup_read + coalesce(idx_tup_fetch, 0)) FROM pg_stat_xact_user_tables "
+        "WHERE relname = 'threadmem_tree'",
+    )
+
+    def fill(system: MemorySystem) -> None:
+        for number in range(100):
+            system.conversation(f"c{number}").append("Figs?")
+        system.query("figs")
+
+    with new_database(server_url) as url, MemorySystem(url, owner="ada", embeddings=False) as system:
+        fill(system)
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(
+                "INSERT INTO threadmem_tree (owner, conversation, scope, version, epoch, created, sealed) "
+                "SELECT 'owner-' || n / 100, 'c' || n, '', 1, 1, 0, false FROM generate_series(1, 50000) n"
+            )
+            connection.execute("VACUUM ANALYZE")
+        fill(system.for_owner("eve"))
+        name = system.runtime.get(Indexes).lexicon
+
+        def reads(conn: Conn) -> tuple[int, int, int]:
+            ((before,),) = conn.all(rows_read)  # Includes transactions that the server has not counted yet.
+            total, reached = watermarks.total(conn, "eve", name), watermarks.reached(conn, "eve", name)
+            ((after,),) = conn.all(rows_read)
+            return total.documents, len(reached), int(after - before)
+
+        documents, trees, read = system.runtime.database.read(reads)
+        assert (documents, trees) == (100, 100)
+        assert read <= 1000, read
