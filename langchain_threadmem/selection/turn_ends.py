@@ -319,11 +319,7 @@ class TurnIndex:
 
     def nearest_among(self, id_: int | None, ids: Container[int]) -> int | None:
         """The first of some turn ends, from a turn end upwards."""
-        while id_ is not None and (end := self._ends.get(id_) or self._end(id_)):
-            if end.id in ids:
-                return end.id
-            id_ = end.previous
-        return None
+        return next((end.id for end in self.upwards(id_) if end.id in ids), None)
 
     def end_above(self, id_: int) -> int | None:
         """The turn end with the id of a node, or else the turn end that the turn of the node continues."""
