@@ -14,7 +14,9 @@ from langchain_threadmem.common import forking
 from langchain_threadmem.messages.times import LONG_MONTHS
 from langchain_threadmem.messages.times import MONTHS as MONTHS
 
-_WORD = re.compile(r"\w+")
+_INDIC = "\u0900-\u0963\u0966-\u0dff"
+"""The scripts of India, whose vowel signs are no letters but parts of words."""
+_WORD = re.compile(rf"\w+(?:[{_INDIC}]+\w*)*")
 _CUT_OFF = re.compile(r"['’](?<=\w['’])[^\W_]+")
 """The end of a word from an apostrophe on; a pattern that begins with the apostrophe is fast."""
 _DATA = re.compile(r"data:[^\s,]{0,100};base64,[\w+/=-]*", re.ASCII)
@@ -109,8 +111,8 @@ def words(text: str) -> list[str]:
     """The words of a text in lower case, in order; an apostrophe separates words.
 
     Example:
-        >>> words("Read CSV-files, größer!"), words("didn't")
-        (['read', 'csv', 'files', 'größer'], ['didn', 't'])
+        >>> words("Read CSV-files, größer!"), words("didn't"), words("शादी कब है?")
+        (['read', 'csv', 'files', 'größer'], ['didn', 't'], ['शादी', 'कब', 'है'])
     """
     return _words(text.lower())
 

@@ -189,6 +189,16 @@ def test_another_language_is_another_index(
         assert texts(system.conversation("c").recall("kite", 5)) == ["Two kites."]
 
 
+def test_vowel_signs_of_indian_scripts_do_not_divide_words(url: str, owner: str) -> None:
+    with MemorySystem(url, owner=owner, embeddings=False) as system:
+        memory = system.conversation("c")
+        memory.append("शाम को दाल बनेगी", "ठीक")
+        assert memory.recall("शादी") == []
+        memory.append("रविवार को शादी में जाना है", "ठीक")
+        [found] = memory.recall("शादी")
+        assert found.node.message.text == "रविवार को शादी में जाना है"
+
+
 def test_both_ways_find_the_same_first(memory: ChatMemory, monkeypatch: pytest.MonkeyPatch) -> None:
     queries = ["kite", "Ada flew", "What tore in June?", "supper", "music helps trains"]
     whole = [memory.recall(query, 1)[0].node.message.content for query in queries]
