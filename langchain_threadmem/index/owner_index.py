@@ -159,14 +159,14 @@ def _exact_of_owner(runtime: Runtime, *, if_few: bool = False) -> Flow[ExactInde
     With `if_few` the result is `None` if they are many, or an index outside of the database contains some.
     """
     owner, indexes, vectors = runtime.owner, runtime.get(Indexes), runtime.get(OwnerVectors)
-    model, keeps_index = indexes.model, if_few and indexes.keeps_index
+    model = indexes.model
     name = watermarks.embeddings_of(model)
     whole = vectors.whole
 
     def read(conn: Conn) -> tuple[dict[int, Reached], bool, list[Vectors]] | None:
         if if_few and _count(conn, owner, model) >= EXACT_BELOW:
             return None
-        if keeps_index and model in watermarks.indexes(conn, owner):
+        if if_few and indexes.keeps_index and model in watermarks.indexes(conn, owner):
             return None
         current = watermarks.reached(conn, owner, name)
         grown = all(

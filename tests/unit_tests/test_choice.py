@@ -1,7 +1,6 @@
 """Choice of a parent: continued turns, returns to earlier turns, new roots, and refused input."""
 
 import json
-from dataclasses import replace
 from typing import get_args
 
 import numpy as np
@@ -491,8 +490,8 @@ def odds(turns: list[TurnEnd]) -> tuple[float, float]:
 
 def test_in_the_only_thread_going_back_and_another_subject_are_less_likely_than_learned() -> None:
     follow = [TurnEnd(2 * n, 2 * n - 2, LATER[n - 4], "At the gate.") for n in range(4, 8)]
-    back, another = odds([CSV, replace(WINE, previous=2), replace(RUN, previous=4)])
-    later = odds([CSV, replace(WINE, previous=2), replace(RUN, previous=4), *follow])
+    back, another = odds([CSV, WINE._replace(previous=2), RUN._replace(previous=4)])
+    later = odds([CSV, WINE._replace(previous=2), RUN._replace(previous=4), *follow])
     assert [back, later[0]] == pytest.approx([GOES_BACK, GOES_BACK])
     assert later[1] < another < 1
     assert odds(TURNS) == pytest.approx((1, 1))

@@ -465,7 +465,7 @@ def test_what_another_process_forgot_is_searched_no_more(url: str, owner: str) -
 @pytest.fixture
 def shared(url: str, owner: str) -> Iterator[tuple[MemorySystem, MemorySystem]]:
     """Two systems with one database and one Chroma server, as two processes have them."""
-    client = chromadb.EphemeralClient(Settings(anonymized_telemetry=False))
+    client = chromadb.EphemeralClient()
     options: dict[str, Any] = {"owner": owner, "embeddings": WordEmbeddings(), "vectors": client}
     with MemorySystem(url, **options) as first, MemorySystem(url, **options) as second:
         fill(first)
