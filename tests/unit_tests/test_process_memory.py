@@ -205,6 +205,7 @@ def messages(world: World) -> None:
     world.summarize()
     world.read()
     memory.append(f"{text} again", "Indeed.")
+    memory.flush()  # The text stays; the background would read it again after the removal.
 
 
 REMOVALS: dict[str, tuple[Callable[[World], None], Callable[[World], Any]]] = {
