@@ -8,6 +8,7 @@ from typing import Any
 import griffe
 
 EXAMPLE = re.compile(r"^Example:$", re.MULTILINE)
+ASYNC_FORM = re.compile(r"averb\((\w+)\)")
 
 
 class Verbs(griffe.Extension):
@@ -21,9 +22,9 @@ class Verbs(griffe.Extension):
     def on_class(self, *, cls: griffe.Class, **_: Any) -> None:
         """Unwrap the flows of a class, and name async forms in the labels of their methods."""
         for name, member in list(cls.members.items()):
-            if isinstance(member, griffe.Attribute) and str(member.value).startswith("averb("):
+            if isinstance(member, griffe.Attribute) and (found := ASYNC_FORM.match(str(member.value))):
                 cls.del_member(name)
-                cls.members[name[1:]].labels.add(f"async: {name}")
+                cls.members[found[1]].labels.add(f"async: {name}")
             elif isinstance(member, griffe.Function) and _is_verb(member):
                 flow = member.returns
                 if isinstance(flow, griffe.ExprSubscript):
