@@ -5,14 +5,13 @@
 # Guess: messages of a checkpoint of LangGraph.js come back in Python as what they were, since they do so without
 # calls; an argument of a tool call that is undefined in JavaScript is missing, as in JSON.
 #
-# What happens: the call comes back with a value for the argument that was not given: {"lc": 2, "type": "undefined"},
-# which nothing in Python knows, so a tool is called with it and a provider is sent it. A pending interrupt comes back
-# as a dict: the state of the thread names the next node and no interrupt, and Command(resume=...) raises
-# AttributeError: 'dict' object has no attribute 'id'. A channel that was never written, which Python does not store,
-# has its initial value in each checkpoint, without a version.
+# What happens: the call comes back with a value for the argument that was not given: {"lc": 2, "type": "undefined"}. A
+# pending interrupt comes back as a dict: the state of the thread names the next node and no interrupt, and
+# Command(resume=...) raises AttributeError: 'dict' object has no attribute 'id'. A channel that was never written has
+# its initial value in each checkpoint, without a version.
 #
-# Why it matters for chat memory: optional arguments are undefined in nearly every tool of a JavaScript agent. Taking
-# over its threads needs a reader of its values, messages included.
+# Why it matters for chat memory: what a program leaves undefined in a call, an artifact or metadata is a value after the
+# move. Taking over threads of JavaScript needs a reader of its values, messages included.
 set -eu
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
