@@ -36,8 +36,8 @@ TURNS, WARM = 40, 6
 """The turns of the conversation, and the calls before the counted call."""
 BUDGETS = {
     "append, linear": (13, 40),
-    "append, semantic": (49, 610),
-    "select_thread_node": (76, 1330),
+    "append, semantic": (48, 590),
+    "select_thread_node": (75, 1290),
     "put": (28, 200),
     "recall": (33, 495),
     "query": (41, 1010),
