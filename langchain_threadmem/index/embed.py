@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from langchain_threadmem.common.cache import forget_texts
 from langchain_threadmem.common.inputs import Progress
 from langchain_threadmem.engine.bare_texts import BareTexts, BareTextsOfTrees
 from langchain_threadmem.engine.flow import Call, Flow, Sql, run
@@ -425,7 +426,7 @@ def _embed(runtime: Runtime, batch: _Batch) -> Flow[None]:
 
     of_tree = [tree for tree, part in batch.parts.items() for _ in range(part.vectors)]
 
-    def store(conn: Conn) -> None:
+    def store(conn: Conn) -> bool:
         trees.lock_all(conn, batch.parts)
         at = watermarks.of_trees(conn, name, batch.parts)
         # A tree with another epoch was emptied during the call of the model. In a tree with a higher
@@ -440,5 +441,7 @@ def _embed(runtime: Runtime, batch: _Batch) -> Flow[None]:
         rows = [n for n, tree in enumerate(of_tree) if tree in reached and batch.keys[n] in present]
         embeddings.put(conn, model, [batch.keys[n] for n in rows], vectors[rows])
         watermarks.put(conn, name, reached)
+        return len(present) < len(batch.keys)
 
-    yield from Sql(store, write=True)
+    if (yield from Sql(store, write=True)):
+        forget_texts()  # A message that was removed while it was read is in the caches again.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -28,6 +29,7 @@ from langchain_threadmem import (
     ThreadMemStore,
 )
 from langchain_threadmem.engine.multilingual_embeddings import MultilingualEmbeddings
+from langchain_threadmem.index import embed
 from langchain_threadmem.index.embed import EmbeddingQueue
 
 Wrap = Callable[[Any], Any]
@@ -205,7 +207,6 @@ def messages(world: World) -> None:
     world.summarize()
     world.read()
     memory.append(f"{text} again", "Indeed.")
-    memory.flush()  # The text stays; the background would read it again after the removal.
 
 
 REMOVALS: dict[str, tuple[Callable[[World], None], Callable[[World], Any]]] = {
@@ -292,3 +293,24 @@ def test_no_error_of_background_work_holds_a_removed_text(url: str, owner: str, 
             assert mark.holders() == []
     finally:
         logging.disable(logging.NOTSET)
+
+
+def test_a_text_that_is_purged_while_it_is_read_for_embedding_stays_in_no_cache(
+    world: World, mark: Mark, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = embed._bare_texts
+    purged: list[Any] = []
+
+    def purging(*arguments: Any) -> Any:
+        monkeypatch.setattr(embed, "_bare_texts", read)
+        thread = threading.Thread(target=lambda: purged.append(world.system.forget(1, purge=True)))
+        thread.start()
+        thread.join()
+        return read(*arguments)
+
+    monkeypatch.setattr(embed, "_bare_texts", purging)
+    memory = world.verbs(world.system.conversation("other"))
+    memory.append(f"The {mark} sleeps", "Indeed.")
+    memory.flush()
+    assert purged
+    assert mark.holders() == []
