@@ -18,8 +18,8 @@ check: .venv/dev.done  ## formats, rules, layers and the core tests, in half a m
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -q -m core tests/unit_tests
 
 # mypy uses one core, and the unit tests wait for databases at times.
-test: lint  ## formats, rules, layers, types and all tests
-	$(MAKE) --no-print-directory -j 2 unit types
+test: lint  ## formats, rules, layers, types, the site of the documentation and all tests
+	$(MAKE) --no-print-directory -j 2 unit types docs
 	$(MAKE) --no-print-directory process-memory
 
 lint: .venv/dev.done
