@@ -9,8 +9,8 @@ import sys
 import time
 import weakref
 from collections import deque
-from collections.abc import Iterable
-from contextlib import closing
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -420,24 +420,16 @@ class SqliteDatabase(Threaded, forking.Forkable):
             PersistenceError: The file cannot be written.
         """
         self._check_file()
-        draft = target.with_name(f".{target.name}.{uuid4().hex}")
         source = self._connect()
         try:
-            with closing(sqlite3.connect(draft, isolation_level=None)) as copy:
+            with draft_of(target) as draft, closing(sqlite3.connect(draft, isolation_level=None)) as copy:
                 source.backup(copy)
                 copy.execute("PRAGMA journal_mode=DELETE")  # A single file, which can be opened read-only.
-                faults = [row[0] for row in copy.execute("PRAGMA integrity_check") if row[0] != "ok"]
-            with draft.open("rb+") as file:
-                os.fsync(file.fileno())
-            os.rename(draft, target)
+                return [row[0] for row in copy.execute("PRAGMA integrity_check") if row[0] != "ok"]
         except sqlite3.DatabaseError as error:
             raise translated(error, repr(str(target))) from error
-        except OSError as error:
-            raise PersistenceError(f"cannot write {str(target)!r}: {error}; choose another place") from error
         finally:
             source.close()
-            draft.unlink(missing_ok=True)
-        return faults
 
     def close(self) -> None:
         """Complete the queued writes and close all connections; a second call does nothing."""
@@ -463,6 +455,35 @@ class SqliteDatabase(Threaded, forking.Forkable):
     def _close(self, connection: sqlite3.Connection) -> None:
         connection.close()
         self._connections.discard(connection)
+
+
+@contextmanager
+def draft_of(target: Path) -> Iterator[Path]:
+    """A path for a new database file, which gets its name when it is complete and closed.
+
+    Raises:
+        PersistenceError: The file cannot be written, or another process has made it meanwhile.
+    """
+    draft = target.with_name(f".{target.name}.{uuid4().hex}")
+    try:
+        yield draft
+        with draft.open("rb+") as file:
+            os.fsync(file.fileno())
+        if target.exists():
+            raise PersistenceError(f"another process has made {str(target)!r} meanwhile; it was not changed")
+        _remove_logs(target)
+        os.rename(draft, target)
+    except OSError as error:
+        raise PersistenceError(f"cannot write {str(target)!r}: {error}; choose another place") from error
+    finally:
+        draft.unlink(missing_ok=True)
+        _remove_logs(draft)
+
+
+def _remove_logs(path: Path) -> None:
+    """Remove the logs of a file that does not exist; SQLite would write them into a file of this name."""
+    for suffix in ("-wal", "-shm", "-journal"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
 def _first_damage(conn: Conn, name: str) -> str | None:

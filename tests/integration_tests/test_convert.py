@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
 import sqlite3
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -21,8 +23,10 @@ from sqlalchemy.engine import make_url
 
 from langchain_threadmem import MemorySystem, ThreadMemSaver, ThreadMemStore
 from langchain_threadmem.apps.cli.main import main
+from langchain_threadmem.apps.transfer.backup import backup
 from langchain_threadmem.apps.transfer.convert import Converted, convert
 from langchain_threadmem.errors import InputError, PersistenceError
+from torture.children import Child, Report
 
 ANY = (None, None)
 Place = Callable[[], str]
@@ -254,6 +258,55 @@ FAULTS: dict[str, Callable[[Path], None]] = {
     "it is gone": lambda path: path.unlink(),
     "no text": lambda path: path.write_bytes(b"\xff\xfe"),
 }
+
+
+@pytest.mark.parametrize("last", ["write", "read", "compare"])
+def test_a_killed_conversion_leaves_nothing_under_the_name_of_the_copy(
+    source: str, tmp_path: Path, last: str
+) -> None:
+    def kill(activity: str, done: int, total: int) -> None:
+        if activity == last:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    target = tmp_path / "copy.db"
+    assert Child(lambda report: convert(source, target, owner="ada", progress=kill) and None).end() == []
+    assert not target.exists()
+    assert convert(source, target, owner="ada").messages
+
+
+@pytest.mark.parametrize("restore", [convert, backup])
+def test_the_log_of_a_file_that_was_removed_does_not_change_its_copy(
+    restore: Callable[[Path, Path], object], tmp_path: Path
+) -> None:
+    path, copy = tmp_path / "memory.db", tmp_path / "copy.db"
+
+    def write(report: Report) -> None:
+        system = MemorySystem(path, embeddings=False)
+        system.conversation("c").append("first", "yes")
+        backup(path, copy)
+        system.conversation("c").append("second", "yes")
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    assert Child(write).end() == []
+    path.unlink()
+    assert path.with_name("memory.db-wal").exists()
+    restore(copy, path)
+    with MemorySystem(path, embeddings=False) as system:
+        assert [node.message.text for node in system.conversation("c").history] == ["first", "yes"]
+        assert system.verify().problems == ()
+
+
+def test_a_file_that_is_made_during_a_conversion_is_not_overwritten(source: str, tmp_path: Path) -> None:
+    target = tmp_path / "copy.db"
+
+    def make(activity: str, done: int, total: int) -> None:
+        if activity == "read":
+            target.write_text("mine")
+
+    with pytest.raises(PersistenceError, match=r"another process has made .*copy\.db' meanwhile"):
+        convert(source, target, owner="ada", progress=make)
+    assert target.read_text() == "mine"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["copy.db", "source.db"]
 
 
 @pytest.mark.parametrize("fault", FAULTS)

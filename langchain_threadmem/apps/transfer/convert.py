@@ -27,6 +27,7 @@ from langchain_threadmem.maintenance.verify import problems_of
 from langchain_threadmem.messages.ids import name_of
 from langchain_threadmem.storage.database import is_url, open_database, quoted, sqlite_file
 from langchain_threadmem.storage.row_security import check_sees_all_owners
+from langchain_threadmem.storage.sqlite import draft_of
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.storage.transaction import Database
 
@@ -200,18 +201,12 @@ def _into_database(
 
 @contextmanager
 def _target(target: str | Path) -> Iterator[Database]:
-    """Open the database to write; after an error, a new file is deleted."""
+    """Open the database to write; a new file gets its name when the copy is complete."""
     path = sqlite_file(target)
-    is_new = path is not None and not path.exists()
-    with closing(open_database(target)) as database:
-        try:
-            yield database
-        except BaseException:
-            database.close()
-            if is_new and path is not None:
-                for suffix in ("", "-wal", "-shm"):
-                    path.with_name(path.name + suffix).unlink(missing_ok=True)
-            raise
+    with ExitStack() as stack:
+        if path is not None and not path.exists():
+            target = stack.enter_context(draft_of(path))
+        yield stack.enter_context(closing(open_database(target)))
 
 
 def _check_same(expected: ContentDigest, actual: ContentDigest, location: str) -> None:
