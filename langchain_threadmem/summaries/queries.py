@@ -124,6 +124,9 @@ _FIND = Statement(
     ),
     *("owner", "conversation", "scope"),
 )
+_OF_SESSIONS = Statement(
+    select(tree.c.id).where(tree.c.owner == bindparam("owner"), tree.c.scope == SUMMARIES), "owner"
+)
 _PUT_DRAFT = insert_of(summary_draft, replace=True)
 _GET_DRAFT = Statement(
     select(summary_draft.c.summary).where(
@@ -349,13 +352,42 @@ def quoting(conn: Conn, owner: str, conversations: Iterable[str]) -> list[int]:
     return [row[0] for name in names for row in conn.all(_FIND, owner, name, SUMMARIES)]
 
 
+def lock_quoting(
+    conn: Conn, owner: str, conversations: Collection[str], others: Iterable[int] = ()
+) -> list[int]:
+    """Lock conversations, the trees of `quoting`, and other trees; returns the trees of `quoting`.
+
+    `make_tree` locks what the summaries of a new tree will quote, so no such tree is made afterwards.
+    """
+    if conn.dialect == "sqlite":
+        return quoting(conn, owner, conversations)
+    locked = set[int]()
+    sources = [row[0] for name in conversations for row in conn.all(_FIND, owner, name, "")]
+    while missing := {*others, *sources, *(found := quoting(conn, owner, conversations))} - locked:
+        trees.lock_all(conn, missing)
+        locked |= missing
+    return found
+
+
+def make_tree(conn: Conn, owner: str, session: str, now: float) -> int:
+    """The tree of the summaries of a session, or of the long-term memory, which is created if needed."""
+    if tree_of(conn, owner, session) is None and conn.dialect == "postgresql":
+        below = (
+            [trees.find(conn, owner, session)]
+            if session
+            else [row[0] for row in conn.all(_OF_SESSIONS, owner)]
+        )
+        trees.lock_all(conn, [tree_id for tree_id in below if tree_id is not None])
+    return trees.find_or_create(conn, owner, session, now, SUMMARIES)
+
+
 def empty_quoting(conn: Conn, owner: str, conversations: Collection[str]) -> Removed:
     """Empty the trees of the summaries that may quote messages of conversations.
 
     The next run summarises these conversations and the long-term memory again.
 
     Args:
-        conn: A write transaction that has locked the conversations and the trees of `quoting`.
+        conn: A write transaction after `lock_quoting`.
     """
     found = quoting(conn, owner, conversations) if conversations else []
     removed = Removed({}, any(watermarks.indexed(conn, tree_id) for tree_id in found))
@@ -375,7 +407,7 @@ def take_out_removed(conn: Conn, owner: str, conversation: str, keys: Collection
     removed = removal.take_out_removed(conn, owner, keys)
     if not keys or not stale_marks.ancestors(conn, keys):
         return removed
-    trees.lock_all(conn, quoting(conn, owner, [conversation]))
+    lock_quoting(conn, owner, [conversation])
     emptied = empty_quoting(conn, owner, [conversation])
     return Removed(removed.keys | emptied.keys, removed.indexed or emptied.indexed)
 

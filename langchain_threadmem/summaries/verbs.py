@@ -22,7 +22,7 @@ from langchain_threadmem.index.units.unit import MemoryUnit
 from langchain_threadmem.messages.codec import decode_stored
 from langchain_threadmem.messages.ids import is_key, plain_text
 from langchain_threadmem.messages.roles import is_answer
-from langchain_threadmem.storage.schema import SUMMARIES, State
+from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.summaries import grouping
 from langchain_threadmem.summaries import queries as summary_queries
@@ -122,7 +122,7 @@ def _trees(call: Summarising, session: str) -> Flow[tuple[int, int]]:
             raise SessionNotFoundError(
                 f"there is no session {session!r} to summarise; sessions() lists the sessions"
             )
-        return source, trees.find_or_create(conn, owner, session, now, SUMMARIES)
+        return source, summary_queries.make_tree(conn, owner, session, now)
 
     return (yield from Sql(find, write=True))
 
@@ -137,7 +137,7 @@ def summarize_long_term_memory(call: Summarising) -> Flow[MemoryUnit | None]:
             if session in unfinished:
                 return None
 
-    tree = yield from Sql(lambda conn: trees.find_or_create(conn, owner, "", now, SUMMARIES), write=True)
+    tree = yield from Sql(lambda conn: summary_queries.make_tree(conn, owner, "", now), write=True)
 
     def read(conn: Conn) -> SummaryPlan:
         keys = summary_queries.new_roots(conn, owner)

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -25,9 +28,11 @@ from langchain_threadmem import (
     ThreadMemSaver,
     create_threaded_chat,
 )
+from langchain_threadmem.errors import SessionNotFoundError
 from langchain_threadmem.formats.exporters.formats import SUFFIXES
 from langchain_threadmem.langchain.tools import forget_tool
 from langchain_threadmem.storage.statements import Statement
+from langchain_threadmem.summaries import queries as summary_queries
 from langchain_threadmem.summaries.summarizers import CONTEXT
 from langchain_threadmem.tree.node import MessageSummary
 
@@ -282,6 +287,59 @@ def test_a_message_deleted_while_it_is_summarised_leaves_no_draft(
         system.conversation(LATER).append("How do I bake bread?", "With flour and time.")
         assert call(system, "summarize_long_term_memory") is None
         assert holding(system, secret) == []
+
+
+REMOVING: dict[str, Callable[[MemorySystem], object]] = {
+    "erase": lambda system: system.erase(conversation=PRIVATE),
+    "erase before": lambda system: system.erase(before=datetime.now(UTC) + timedelta(days=1)),
+    "reset": lambda system: system.conversation(PRIVATE).reset(),
+    "forget": lambda system: system.conversation(PRIVATE).forget(1),
+    "purge": lambda system: system.forget(1.0, purge=True),
+    "delete_thread": lambda system: ThreadMemSaver(system).delete_thread(PRIVATE),
+}
+
+
+@pytest.mark.parametrize(
+    ("removing", "summarised", "at"), [(name, at == 2, at) for name in REMOVING for at in (1, 2)]
+)
+def test_a_process_that_summarises_while_another_deletes_leaves_no_summary_of_the_deleted(
+    url: str,
+    owner: str,
+    secret: str,
+    monkeypatch: pytest.MonkeyPatch,
+    removing: str,
+    summarised: bool,
+    at: int,
+) -> None:
+    """The other process begins when the deletion has read, once or twice, which summaries may quote."""
+    options: dict[str, Any] = {"owner": owner, "embeddings": False, "summarizer": Quoting()}
+    with MemorySystem(url, **options) as system, MemorySystem(url, **options) as other:
+        system.conversation(PRIVATE).append(f"My code is {secret}.", "I know.")
+        system.conversation(LATER).append("How do I bake bread?", "With flour and time.")
+        if summarised:
+            system.summarize_session(PRIVATE)
+        summarising = Thread(target=lambda: suppressed(other.summarize_long_term_memory))
+        reads, quoting = count(1), summary_queries.quoting
+
+        def read(*args: Any) -> list[int]:
+            found = quoting(*args)
+            if next(reads) == at:
+                summarising.start()
+                summarising.join(0.5)  # Longer, if it waits for a lock.
+            return found
+
+        monkeypatch.setattr(summary_queries, "quoting", read)
+        REMOVING[removing](system)
+        if summarising.ident is None:
+            summarising.start()
+        summarising.join()
+        assert holding(system, secret) == []
+        assert system.verify().problems == ()
+
+
+def suppressed(call: Callable[[], object]) -> None:
+    with suppress(SessionNotFoundError):  # It is erased meanwhile.
+        call()
 
 
 def test_a_run_that_goes_on_from_a_checkpoint_recalls_again(

@@ -56,7 +56,7 @@ def delete_for_runs(archive: Archive, runs: Sequence[str]) -> Flow[None]:
             for row in checkpoint_queries.of_run(conn, owner, run):
                 rows.setdefault(row.tree, []).append(row)
         names = {tree: trees.conversation_of(conn, tree) for tree in rows}
-        trees.lock_all(conn, {*rows, *summary_queries.quoting(conn, owner, names.values())})
+        summary_queries.lock_quoting(conn, owner, names.values(), rows)
         quoted = [names[tree] for tree in sorted(rows) if _delete(archive, conn, tree, rows[tree])]
         return summary_queries.empty_quoting(conn, owner, quoted)
 

@@ -289,9 +289,7 @@ def _erase_older(conn: Conn, owner: str, conversation: str | None, time: datetim
 
 def _empty_quoting(conn: Conn, owner: str, conversations: Sequence[str], erased: _Erased) -> None:
     """Empty the summaries that may quote messages of conversations."""
-    quoting = summary_queries.quoting(conn, owner, conversations)
-    trees.lock_all(conn, quoting)
-    for tree in quoting:
+    for tree in summary_queries.lock_quoting(conn, owner, conversations):
         _empty_tree(conn, owner, tree, erased)
 
 

@@ -158,8 +158,7 @@ def forget_message(conversation: Conversation, message: MessageRef, *, purge: bo
                 f"message {message!r} cannot be forgotten: it is a tool call, a tool result or a system "
                 "message, it was superseded or forgotten before, or it is exempt (never_delete)"
             )
-        quoting = summary_queries.quoting(conn, runtime.owner, [conversation.name])
-        trees.lock_all(conn, {tree, *quoting})
+        summary_queries.lock_quoting(conn, runtime.owner, [conversation.name])
         emptied = summary_queries.empty_quoting(conn, runtime.owner, [conversation.name])
         removed = _remove(conn, runtime.owner, keys, purge=purge)
         return Removed(removed.keys | emptied.keys, removed.indexed or emptied.indexed)
@@ -180,8 +179,7 @@ def _remove(conn: Conn, owner: str, keys: Sequence[int], *, purge: bool) -> Remo
     session_of = {unit.tree: unit.session for unit in units if unit.id is None}
     sessions = session_of.values()
     channels = {tree: _channels(conn, owner, session) for tree, session in session_of.items()}
-    quoting = summary_queries.quoting(conn, owner, sessions)
-    trees.lock_all(conn, {*session_of, *chain(*channels.values()), *quoting})
+    summary_queries.lock_quoting(conn, owner, sessions, {*session_of, *chain(*channels.values())})
     emptied = summary_queries.empty_quoting(conn, owner, sessions)
     purged: dict[int, set[int]] = {}
     for tree, copies in channels.items():

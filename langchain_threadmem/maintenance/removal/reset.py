@@ -28,8 +28,7 @@ def erase(runtime: Runtime, name: str, cascade: Cascade = "delete") -> Flow[None
 
     def clear(conn: Conn) -> Removed:
         own = [tree for _, tree in trees.scopes(conn, owner, name)]
-        quoting = summary_queries.quoting(conn, owner, [name]) if own else []
-        trees.lock_all(conn, {*own, *quoting})
+        quoting = summary_queries.lock_quoting(conn, owner, [name], own) if own else []
         indexed = any(watermarks.indexed(conn, tree) for tree in own)
         removed = {tree: [row.key for row in nodes.outline(conn, tree)] for tree in own}
         if cascade == "delete" and own:
