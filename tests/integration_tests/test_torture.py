@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import random
+import sqlite3
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.messages import AIMessage, HumanMessage
 
 from langchain_threadmem import MemorySystem
 from langchain_threadmem.storage.statements import Statement
+from torture.children import Child, Report
+from torture.databases import Files
 from torture.model import Model
+from torture.scenes import KEPT, Scene, Verb, unindexed
 from torture.tally import COLUMNS, Tally, table
+from torture.verbs import Scenes, Statements, _check, _finish
 from torture.work import Ledger, Work, check
 
 ROOT = Path(__file__).parents[2]
-LOOPS = ("kills", "faults", "contention", "forks", "clock", "keys")
+LOOPS = ("kills", "faults", "contention", "forks", "clock", "keys", "verbs", "erasures")
 
 
 def torture(url: str, *loops: str, minutes: float) -> tuple[int, dict[str, dict[str, int]], str]:
@@ -48,7 +56,7 @@ def test_on_files_nothing_is_lost_half_written_or_raw() -> None:
 
 @pytest.mark.postgres
 def test_on_postgresql_nothing_is_lost_half_written_or_raw(postgres_url: str) -> None:
-    code, counts, output = torture(postgres_url, "kills", "forks", minutes=0.05)
+    code, counts, output = torture(postgres_url, "kills", "forks", "verbs", minutes=0.05)
     assert code == 0, output
     assert counts["forks"]["acknowledged"] > 0
 
@@ -108,6 +116,53 @@ def test_the_check_finds_a_conversation_that_was_erased_and_is_there(
     assert ("lost", f"the erasing of {name}, which can be read again") in check(
         system, ledger, random.Random(0)
     )
+
+
+def talk(scene: Scene) -> None:
+    with scene.opened() as system:
+        system.conversation("c").append(HumanMessage("question", id="q"), AIMessage("answer", id="a"))
+
+
+def found_by(look: Callable[[Scenes, Scene, Report], None], scenes: Scenes, scene: Scene) -> list[str]:
+    """The columns of what a check of the loop of verbs reports."""
+    lines: list[Any] = []
+    look(scenes, scene, lambda *line: lines.append(line))
+    return [column for _, column, _ in lines]
+
+
+def test_the_loop_of_verbs_finds_a_conversation_of_which_a_part_was_written(tmp_path: Path) -> None:
+    scenes = Scenes.of(Files(tmp_path), Verb(talk, unindexed))
+    with scenes.begun() as scene:
+        assert found_by(_check, scenes, scene) == []
+        talk(scene)
+        assert found_by(_check, scenes, scene) == []
+        with scene.opened() as system:
+            system.conversation("c").append("and another")
+        assert found_by(_check, scenes, scene) == ["half"]
+        assert found_by(_finish, scenes, scene) == ["lost", "lost"]
+
+
+def test_the_loop_of_verbs_finds_an_erased_word_and_a_lost_conversation(tmp_path: Path) -> None:
+    scenes = Scenes.of(Files(tmp_path), Verb(lambda scene: None, unindexed, erases=True))
+    with scenes.begun() as scene:
+        assert found_by(_finish, scenes, scene) == ["lost"]
+        with scene.opened() as system:
+            system.erase(conversation=KEPT)
+        assert found_by(_check, scenes, scene) == ["lost"]
+
+
+def test_a_process_is_killed_before_each_statement(tmp_path: Path) -> None:
+    def live(report: Report, last: int) -> None:
+        with Statements(last).counted():
+            connection = sqlite3.connect(":memory:")
+            for number in range(3):
+                report(number)
+                connection.execute("SELECT 1")
+        report("done")
+
+    assert Child(partial(live, last=1)).end() == [[0]]
+    assert Child(partial(live, last=3)).end() == [[0], [1], [2]]
+    assert Child(partial(live, last=4)).end() == [[0], [1], [2], ["done"]]
 
 
 def test_the_model_finds_a_verb_that_does_something_else() -> None:
