@@ -52,7 +52,7 @@ from langchain_threadmem.langgraph.routing.store_messages import store, store_tu
 from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.messages.ids import own_id
-from langchain_threadmem.messages.prompt import shown
+from langchain_threadmem.messages.prompt import after_front, shown
 from langchain_threadmem.messages.quoting import is_made_up
 from langchain_threadmem.messages.tool_pairs import whole_exchanges
 from langchain_threadmem.messages.windows import Window, bound, check_window
@@ -300,7 +300,7 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
         front, earlier, turn = _parts(request.messages, state["messages"], thread, active["message_id"])
         view = yield from coverage.prompt(conversation, shown(earlier, turn, window), hits)
         conversation.runtime.get(Prompts).remember(active["message_id"], conversation.name, view)
-        return cast("list[AnyMessage]", [*front, *view])
+        return cast("list[AnyMessage]", after_front(front, view))
 
 
 def _pass_on(request: ModelRequest[Any], view: Sequence[AnyMessage], messages: Sequence[AnyMessage]) -> None:

@@ -64,6 +64,23 @@ def as_prompt(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
     return [*first, *_with_speakers(_with_unique_calls(_joined(whole)))]
 
 
+def after_front(front: Sequence[BaseMessage], view: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """A prompt whose first messages, such as a summary, are not of the conversation.
+
+    Args:
+        front: The first messages.
+        view: The result of `as_prompt`. Its opening message is left out behind a human message.
+
+    Example:
+        >>> view = as_prompt([AIMessage("two"), HumanMessage("three")])
+        >>> [message.content for message in after_front([HumanMessage("summary of one")], view)]
+        ['summary of one', 'two', 'three']
+    """
+    if any(isinstance(message, HumanMessage) for message in front):
+        view = [message for message in view if message is not _OPENING]
+    return [*front, *view]
+
+
 def _readable(message: BaseMessage) -> BaseMessage:
     """An answer with its calls that could not be parsed as calls, which have a result that says so."""
     if not (isinstance(message, AIMessage) and message.invalid_tool_calls):

@@ -381,6 +381,21 @@ def test_calls_that_were_summarised_within_their_turn_are_stored(
     assert [node.message.type for node in thread] == ["human", *["ai", "tool"] * 3, "ai"]
 
 
+def test_a_summary_of_a_turn_is_the_beginning_of_its_prompt(
+    system: MemorySystem, model: Recorder, invoke: Invoke
+) -> None:
+    summarizing = SummarizationMiddleware(
+        FakeListChatModel(responses=["They asked for weather."]),
+        trigger=("messages", 3),
+        keep=("messages", 2),
+    )
+    agent = agent_of(model, ThreadMemMiddleware(system, selector=by_first_word, recall=0), summarizing)
+    invoke(agent, "weather Rome")
+    summary, *rest = model.shown[-1]
+    assert "They asked for weather." in summary.text
+    assert [message.type for message in rest] == ["ai", "tool"]
+
+
 def test_what_other_middleware_puts_into_a_request_is_passed_on_and_not_stored(
     system: MemorySystem, model: Recorder
 ) -> None:
