@@ -289,6 +289,54 @@ def test_a_message_with_known_id_and_new_content_is_a_new_version(
     assert len(selector.asked) == 2
 
 
+@pytest.mark.parametrize("saved", [False, True])
+def test_a_new_version_of_a_message_stays_in_its_thread_although_the_list_is_another_thread(
+    system: MemorySystem, selector: ByFirstWord, invoke: Invoke, saved: bool
+) -> None:
+    node = select_thread_node(system, selector)
+    before = talk(invoke, node, "tea one", "cat one", "cat two", "tea two")["messages"]
+    invoke(store_turn_node(system), before)
+    edited = HumanMessage("cat two, please", id="h:cat two")
+    memory = system.conversation("talk")
+    if saved:
+        invoke(store_turn_node(system), [*before, edited])  # A saver stores a list before the node has run.
+    for _ in range(2):
+        state = invoke(node, [*before, edited])
+        assert said(state) == ["cat one", "re cat one", "cat two, please"]
+        assert texts(memory) == [
+            ["tea one", "re tea one", "tea two", "re tea two"],
+            ["cat one", "re cat one", "cat two, please"],
+        ]
+    assert len(selector.asked) == 4
+
+
+def test_a_new_version_of_a_message_that_was_moved_by_hand_stays_there(
+    system: MemorySystem, selector: ByFirstWord, invoke: Invoke
+) -> None:
+    node = select_thread_node(system, selector)
+    before = talk(invoke, node, "tea one", "cat one", "cat two", "tea two")["messages"]
+    invoke(store_turn_node(system), before)
+    given = [*before, HumanMessage("tea three", id="h:cat two")]
+    memory = system.conversation("talk")
+    invoke(node, given)
+    edited = next(one for one in reversed(memory.history) if one.message.content == "tea three")
+    memory.place(edited.id, next(one.id for one in memory.history if one.message.id == "a:re tea two"))
+    state = invoke(node, given)
+    assert said(state) == ["tea one", "re tea one", "tea two", "re tea two", "tea three"]
+
+
+def test_a_new_version_of_a_message_stays_below_a_new_answer_that_it_follows(
+    system: MemorySystem, selector: ByFirstWord, invoke: Invoke
+) -> None:
+    node = select_thread_node(system, selector)
+    before = talk(invoke, node, "tea one", "tea two")["messages"]
+    invoke(store_turn_node(system), before)
+    invoke(store_turn_node(system), [before[0], AIMessage("a better one", id="a2")])
+    edited = HumanMessage("tea two, please", id="h:tea two")
+    state = invoke(node, [before[0], AIMessage("a better one", id="a2"), edited])
+    assert said(state) == ["tea one", "a better one", "tea two, please"]
+
+
 def test_a_new_version_of_an_unanswered_message_is_not_asked_about(
     system: MemorySystem, selector: ByFirstWord, invoke: Invoke
 ) -> None:

@@ -319,6 +319,7 @@ def _route(
     if first > newest:
         # A stored message with other content is a new version, which has the place of the old version.
         stored = yield from store(conversation, spoken[: newest + 1], str(spoken[newest].id))
+        yield from _keep_in_thread(conversation, spoken[:newest], str(spoken[newest].id), lineage)
         branch = lineage if lineage.rewound else lineage._replace(replaced=str(spoken[newest].id))
         yield from store_branch(conversation, spoken[: newest + 1], branch)
         return NEW_VERSION if stored.written else IN_PLACE, stored
@@ -340,6 +341,45 @@ def _route(
     ):
         selected.turns.explain(placed.place.seq, selected.placement)
     return placed, stored
+
+
+def _keep_in_thread(
+    conversation: ThreadedConversation, before: Sequence[BaseMessage], message_id: str, lineage: Lineage
+) -> Flow[None]:
+    """Move a new version to the thread of the version before it, if the list is another thread.
+
+    The list of a graph with a node is the thread of its last question, and the list rule puts a new version
+    below the end of the list if it does not contain the parent of the former version.
+    """
+    tree, write_value = conversation.tree, conversation.runtime.parts.keep
+    listed = {message.id for message in before}
+
+    def read(conn: Conn) -> tuple[int, int] | None:
+        new, places = nodes.by_message(conn, tree, message_id), nodes.places(conn, tree, message_id)
+        replaced = [place.key for place in places if place.superseded_by is not None]
+        if new is None or new.state != State.LIVE or not replaced:
+            return None
+        rows = [row for row in nodes.with_removed(conn, replaced) if row.body != new.body]
+        if not rows or rows[-1].parent in (None, new.parent):
+            return None
+        end = nodes.by_seq(conn, tree, rows[-1].parent)
+        if end is None or end.state != State.LIVE or end.message in listed:
+            return None
+        below = nodes.children(conn, tree, [(new.key, new.seq)])
+        if below or stored_placements.by_key(conn, new.key) is not None:
+            return None
+        since = newest_turn(conn, tree, before, lineage.thread, write_value) or 0
+        hidden = turn_branches.unseen(conn, tree, lineage.thread, since) if since or lineage.rewound else ()
+        return None if _is_hidden(conn, tree, end, hidden) else (new.seq, end.seq)
+
+    def move(conn: Conn) -> None:
+        trees.lock(conn, tree)
+        found = read(conn)
+        if found is not None:
+            revise.place_turn(conn, tree, *found, None)
+
+    if (yield from Sql(read)) is not None:
+        yield from Sql(move, write=True)
 
 
 class _Queries(NamedTuple):
