@@ -298,7 +298,7 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
             hits = (yield from self._recalled(conversation, thread, lineage)) if thread else []
         window = bound(self._window, conversation.name)
         front, earlier, turn = _parts(request.messages, state["messages"], thread, active["message_id"])
-        view = yield from coverage.prompt(conversation, shown(earlier, turn, window), hits)
+        view = yield from coverage.prompt(conversation, shown(earlier, turn, window), hits, request.model)
         conversation.runtime.get(Prompts).remember(active["message_id"], conversation.name, view)
         return cast("list[AnyMessage]", after_front(front, view))
 

@@ -356,7 +356,7 @@ def _model_node(
         if hits is None:  # The run goes on from a checkpoint, which contains no recalled text.
             hits = (yield from recalls(state, conversation, lineage))["recalled"]
         view = shown(thread[:newest], thread[newest:], conversation.window)
-        return [*first, *system_messages, *(yield from coverage.prompt(conversation, view, hits))]
+        return [*first, *system_messages, *(yield from coverage.prompt(conversation, view, hits, chat))]
 
     def counted(message: BaseMessage, conversation: ThreadedConversation) -> dict[str, Any]:
         usage = getattr(message, "usage_metadata", None)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
-from langchain_threadmem.messages.codec import clone
+from langchain_threadmem.messages.codec import clone, text_of
 from langchain_threadmem.messages.quoting import OPENING, is_made_up
 from langchain_threadmem.messages.tool_pairs import calls_tools, whole_exchanges
 from langchain_threadmem.messages.windows import Window
@@ -21,6 +21,23 @@ from langchain_threadmem.messages.windows import Window
 _NO_CALL_ID = re.compile(r"[^a-zA-Z0-9_-]+")
 _LONGEST_CALL_ID = 40
 _NO_TEXT = "(no text)"
+_SAME = [
+    "anthropic",
+    "cohere",
+    "deepseek",
+    "groq",
+    "litellm",
+    "mistralai",
+    "ollama",
+    "openai",
+    "openrouter",
+    "xai",
+]
+_PROVIDERS = {f"langchain_{name}": (name,) for name in _SAME} | {
+    "langchain_aws": ("bedrock", "bedrock_converse"),
+    "langchain_google_genai": ("google_genai", "google_vertexai"),
+}
+"""The names of providers in the metadata of answers, by the packages of their clients."""
 _OPENING = HumanMessage(
     "(The conversation begins with a message of the assistant.)",
     id="threadmem-opening",
@@ -79,6 +96,53 @@ def after_front(front: Sequence[BaseMessage], view: Sequence[BaseMessage]) -> li
     if any(isinstance(message, HumanMessage) for message in front):
         view = [message for message in view if message is not _OPENING]
     return [*front, *view]
+
+
+def for_model(messages: Sequence[BaseMessage], model: object) -> list[BaseMessage]:
+    """The messages for a chat model, with the answers of other providers as texts and calls.
+
+    Most clients send content blocks that they do not know as they are, for example the search of another
+    provider's server, or raise an error. No later request of the conversation then succeeds.
+
+    Args:
+        messages: A list of messages. The messages are not changed.
+        model: The chat model. For one of an unknown package, all messages stay as they are, and so do answers
+            that name no provider.
+
+    Example:
+        >>> from langchain_openai import ChatOpenAI
+        >>> thought = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
+        >>> answer = AIMessage([thought, {"type": "text", "text": "Yes."}])
+        >>> answer.response_metadata["model_provider"] = "anthropic"
+        >>> for_model([answer], ChatOpenAI(api_key="none"))[0].content
+        'Yes.'
+    """
+    own = _providers_of(model)
+    return [_plain(message) if own and _is_of_other(message, own) else message for message in messages]
+
+
+def _providers_of(model: object) -> Collection[str]:
+    """The names of the provider of a chat model in the metadata of its answers; empty if it is unknown."""
+    classes = type(getattr(model, "bound", model)).__mro__
+    packages = [cls.__module__.partition(".")[0] for cls in classes]
+    known = [package for package in packages if package in _PROVIDERS]
+    # A client of another provider's models on AWS is a subclass of the client of that provider.
+    return {
+        name
+        for package in (known if known[:1] == ["langchain_aws"] else known[:1])
+        for name in _PROVIDERS[package]
+    }
+
+
+def _is_of_other(message: BaseMessage, own: Collection[str]) -> bool:
+    if not isinstance(message, AIMessage):
+        return False
+    provider = message.response_metadata.get("model_provider")
+    return isinstance(provider, str) and provider not in own
+
+
+def _plain(message: BaseMessage) -> BaseMessage:
+    return clone(message, content=text_of(message), additional_kwargs={}, response_metadata={})
 
 
 def _readable(message: BaseMessage) -> BaseMessage:

@@ -28,7 +28,7 @@ from langchain_threadmem.engine.prompt_words import PromptCounter, PromptWords
 from langchain_threadmem.engine.runtime import TreeCache
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.messages.codec import clone, text_of, texts_of
-from langchain_threadmem.messages.prompt import as_prompt, newest_human
+from langchain_threadmem.messages.prompt import as_prompt, for_model, newest_human
 from langchain_threadmem.messages.quoting import HIT_TOKENS, HITS, QUOTED, is_block, without_blocks
 from langchain_threadmem.messages.roles import is_answer
 from langchain_threadmem.messages.tokens import count_text
@@ -149,15 +149,21 @@ def messages(conversation: ThreadedConversation) -> Flow[list[BaseMessage]]:
 
 
 def prompt(
-    conversation: ThreadedConversation, thread: Sequence[BaseMessage], hits: Sequence[Recalled] = ()
+    conversation: ThreadedConversation,
+    thread: Sequence[BaseMessage],
+    hits: Sequence[Recalled] = (),
+    model: object = None,
 ) -> Flow[list[BaseMessage]]:
-    """The result of `covered` as a list that every provider accepts; unchanged if it ends with an answer."""
+    """The result of `covered` as a list that every provider accepts; unchanged if it ends with an answer.
+
+    `model` is the chat model that is called, if it is known, see `for_model`.
+    """
     view = yield from covered(conversation, thread, hits)
     if not view or is_answer(view[-1]):
         return view
     if any(map(_response_of, view)):
         view = yield from _with_own_chains(conversation, view)
-    view = as_prompt(view)
+    view = as_prompt(for_model(view, model))
     yield from counted(conversation, view)
     return view
 

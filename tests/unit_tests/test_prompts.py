@@ -12,6 +12,7 @@ import httpx
 import pytest
 from langchain.agents import create_agent
 from langchain.agents.middleware import ModelRequest, wrap_model_call
+from langchain_anthropic import ChatAnthropic
 from langchain_core.callbacks import CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
@@ -245,6 +246,60 @@ def test_all_providers_accept_what_graphs_and_agents_send(
             assert len(model.prompts) >= 8
             for shown in model.prompts:
                 assert refusals(shown) == {}, shown
+
+
+class OfOpenAI(ChatOpenAI):
+    """Records what it would send."""
+
+    sent: list[Any] = Field(default_factory=list)
+
+    def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
+        self.sent.append(self._get_request_payload(messages)["messages"])
+        answer = AIMessage("From OpenAI.", response_metadata={"model_provider": "openai"})
+        return ChatResult(generations=[ChatGeneration(message=answer)])
+
+    async def _agenerate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
+        return self._generate(messages)
+
+
+class OfAnthropic(ChatAnthropic):
+    """Records what it would send."""
+
+    sent: list[Any] = Field(default_factory=list)
+
+    def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
+        self.sent.append(self._get_request_payload(messages)["messages"])
+        search = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
+        found: dict[str, Any] = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
+        thought = {"type": "redacted_thinking", "data": "c2VjcmV0"}
+        content: list[Any] = [thought, search, found, {"type": "text", "text": "From Anthropic."}]
+        answer = AIMessage(content, response_metadata={"model_provider": "anthropic"})
+        return ChatResult(generations=[ChatGeneration(message=answer)])
+
+    async def _agenerate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
+        return self._generate(messages)
+
+
+def test_a_conversation_may_change_its_provider(system: MemorySystem, invoke: Callable[..., Any]) -> None:
+    claude = OfAnthropic(model_name="claude-sonnet-4-5", api_key=SecretStr("none"), timeout=None, stop=None)
+    gpt = OfOpenAI(model="gpt-5", api_key=SecretStr("none"))
+    linear = {"selector": LinearNodeSelector(), "recall": 0}
+    config = {"configurable": {"thread_id": "talk"}}
+    for name in ("chat", "agent"):
+        config = {"configurable": {"thread_id": name}}
+        for model in (claude, gpt.bind(stop=["."]) if name == "chat" else gpt, claude):
+            if name == "chat":
+                runnable: Any = create_threaded_chat(model, system, **linear)  # type: ignore[arg-type]
+            else:
+                runnable = create_agent(model, middleware=[ThreadMemMiddleware(system, **linear)])  # type: ignore
+            invoke(runnable, {"messages": [HumanMessage("Next?")]}, config)
+        assert gpt.sent[-1][1] == {"role": "assistant", "content": "From Anthropic."}
+        first, second = (message["content"] for message in claude.sent[-1] if message["role"] == "assistant")
+        assert [block["type"] for block in first] == [
+            *("redacted_thinking", "server_tool_use", "web_search_tool_result", "text")
+        ]
+        assert second == "From OpenAI."
+        assert len(system.conversation(name).messages[1].content) == 4
 
 
 @pytest.mark.parametrize("saver_of", [ThreadMemSaver, lambda _: InMemorySaver()], ids=["own", "other"])
