@@ -7,6 +7,7 @@ calls and results form whole exchanges, because providers refuse others.
 from __future__ import annotations
 
 import re
+import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -58,7 +59,8 @@ def as_prompt(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
     - A call whose arguments could not be parsed is a call with the text of these arguments: some clients send
       it so, some with no arguments, and some not at all, which leaves its result alone.
     - Answers without content are left out, and so are empty texts and thoughts without their signature. A
-      human message without content says that it has no text.
+      human message without content says that it has no text. A spoken answer that its provider no longer has
+      is its transcript.
     - An answer that follows another answer is joined to it.
     - In a group chat, the texts of human messages begin with the name of the speaker, since most clients
       send no `name`.
@@ -169,11 +171,22 @@ def _without_empty(message: BaseMessage) -> BaseMessage | None:
     is_empty = not content.strip() if isinstance(content, str) else all(map(_is_thought, content))
     if not is_empty or isinstance(message, ToolMessage) or calls_tools(message):
         return message
-    if message.additional_kwargs.get("audio"):
-        return message
+    if audio := message.additional_kwargs.get("audio"):
+        return _without_empty(_transcript(message)) if _has_expired(audio) else message
     if isinstance(message, AIMessage):
         return None
     return clone(message, content=_NO_TEXT)
+
+
+def _has_expired(audio: Any) -> bool:
+    """Whether the provider no longer has a spoken answer, which it is sent by its id."""
+    end = audio.get("expires_at") if isinstance(audio, dict) else None
+    return isinstance(end, (int, float)) and end <= time.time()
+
+
+def _transcript(message: BaseMessage) -> BaseMessage:
+    extra = {key: value for key, value in message.additional_kwargs.items() if key != "audio"}
+    return clone(message, content=text_of(message), additional_kwargs=extra)
 
 
 def without_empty_answers(messages: Iterable[BaseMessage]) -> list[BaseMessage]:

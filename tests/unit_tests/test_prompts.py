@@ -345,6 +345,18 @@ def test_a_question_without_text_says_so_and_consecutive_answers_are_one() -> No
     assert set(refusals(said)) >= {"Anthropic", "Mistral"}
 
 
+def test_a_spoken_answer_is_its_transcript_after_the_provider_has_deleted_it(memory: ChatMemory) -> None:
+    for end in (1_700_000_000, 4_000_000_000):
+        audio = {"id": f"audio_{end}", "data": "UklGRg==", "transcript": f"Until {end}.", "expires_at": end}
+        memory.append("Say something.", AIMessage("", additional_kwargs={"audio": audio}))
+    memory.append("And now?")
+    payload = ChatOpenAI(model="gpt-audio", api_key=SecretStr("none"))._get_request_payload(memory.messages)
+    deleted, kept = (message for message in payload["messages"] if message["role"] == "assistant")
+    assert deleted == {"role": "assistant", "content": "Until 1700000000."}
+    assert kept["audio"] == {"id": "audio_4000000000"}
+    assert "audio" in memory.history[1].message.additional_kwargs
+
+
 def test_the_calls_of_several_answers_with_the_same_ids_are_told_apart(memory: ChatMemory) -> None:
     def call(text: str, *ids: str) -> AIMessage:
         return AIMessage(text, tool_calls=[{"name": "look", "args": {}, "id": id_} for id_ in ids])
