@@ -14,6 +14,7 @@ tree keeps its version and nothing that they quote was forgotten.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, NamedTuple
@@ -53,6 +54,8 @@ SHARE, LEAST_TOKENS = 0.5, 500
 """The maximum size of a block: this share of the thread before its question, and at least these tokens."""
 SHARE_RECALLED, LEAST_RECALLED = 0.1, 150
 """The maximum size of all that was recalled for a thread: a share of it, and at least these tokens."""
+RESPONSES_KEPT: Final = 30 * 24 * 3600
+"""The number of seconds for which OpenAI and xAI keep a response."""
 _ROUNDING: Final = 1e-9
 """The rounding error of a sum of probabilities."""
 PROMPT_WORDS, REPEATED_WORDS = "threadmem.prompt.words", "threadmem.prompt.repeated_words"
@@ -188,10 +191,11 @@ def _response_of(message: BaseMessage) -> str:
 def _with_own_chains(
     conversation: ThreadedConversation, view: Sequence[BaseMessage]
 ) -> Flow[list[BaseMessage]]:
-    """The messages of a prompt; the answers of moved turns without the ids of their responses.
+    """The messages of a prompt; answers of moved turns, and old answers, without the ids of their responses.
 
-    The server continues the chain of the last response, which for a moved turn is that of its former thread.
-    Without the id, the client continues the chain before this turn, and sends the turn itself.
+    The server continues the chain of the last response, which for a moved turn is that of its former
+    thread. Without the id, the client continues the chain before this turn, and sends the turn itself. A
+    request that continues a deleted response would be refused.
     """
     tree = yield from tree_of(conversation)
     newest = next(str(m.id) for m in reversed(view) if isinstance(m, HumanMessage) and not is_block(m))
@@ -206,11 +210,16 @@ def _with_own_chains(
     for message in view:
         if isinstance(message, HumanMessage) and not is_block(message):
             is_moved = message.id in moved
-        if is_moved and _response_of(message):
+        if _response_of(message) and (is_moved or _may_be_deleted(message)):
             metadata = {key: value for key, value in message.response_metadata.items() if key != "id"}
             message = clone(message, response_metadata=metadata)
         own.append(message)
     return own
+
+
+def _may_be_deleted(message: BaseMessage) -> bool:
+    created = message.response_metadata.get("created_at")
+    return isinstance(created, (int, float)) and created < time.time() - RESPONSES_KEPT
 
 
 def covered(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -477,6 +478,18 @@ def test_a_response_chain_is_that_of_the_thread_and_the_block_reaches_the_model(
                 above = [id_ for id_ in ids if id_ < human[-1] and id_ % 2 == 0]
                 memory.place(human[-1], chance.choice([None, *above]))
         assert blocks > 5
+
+
+def test_the_chain_of_a_response_that_was_deleted_is_not_continued(memory: ChatMemory) -> None:
+    for days in (40, 31, 1):
+        metadata = {"id": f"resp_{days}", "created_at": time.time() - days * 24 * 3600}
+        memory.append(f"question {days}", AIMessage(f"answer {days}", response_metadata=metadata))
+        memory.append("And now?")
+        model = ChatOpenAI(model="gpt", api_key=SecretStr("none"), use_previous_response_id=True)
+        payload = model._get_request_payload(memory.messages)
+        assert payload.get("previous_response_id") == ("resp_1" if days == 1 else None)
+        assert len(payload["input"]) == (1 if days == 1 else len(memory.messages))
+        memory.append(AIMessage("Still the same."))
 
 
 class Echo(Model):
