@@ -396,6 +396,30 @@ def test_a_summary_of_a_turn_is_the_beginning_of_its_prompt(
     assert [message.type for message in rest] == ["ai", "tool"]
 
 
+def test_an_agent_that_a_tool_invokes_may_have_a_conversation_of_its_own(
+    system: MemorySystem, model: Recorder, invoke: Invoke
+) -> None:
+    own = ThreadMemMiddleware(
+        system,
+        selector=LinearNodeSelector(),
+        recall=0,
+        conversation_id=lambda run: run["configurable"]["thread_id"] + "/research",
+    )
+    inner = create_agent(Recorder(), middleware=[own])
+
+    @tool("weather")
+    def research(city: str) -> str:
+        """Research a city."""
+        return str(inner.invoke({"messages": [("user", city)]})["messages"][-1].content)
+
+    memory = ThreadMemMiddleware(system, selector=LinearNodeSelector(), recall=0)
+    agent = create_agent(model, [research], middleware=[memory], checkpointer=ThreadMemSaver(system))
+    for text in ("weather Rome", "weather Oslo"):
+        invoke(agent, text)
+    assert threads(system, "talk/research") == [["Rome", "re Rome", "Oslo", "re Oslo"]]
+    assert [len(thread) for thread in threads(system)] == [8]
+
+
 def test_what_other_middleware_puts_into_a_request_is_passed_on_and_not_stored(
     system: MemorySystem, model: Recorder
 ) -> None:
