@@ -14,7 +14,7 @@ from langchain_core.messages import BaseMessage
 
 from langchain_threadmem.engine.runtime import TreeCache
 from langchain_threadmem.messages.codec import text_of
-from langchain_threadmem.messages.constant_text import LATEST, NOTHING, ConstantText, constant_text
+from langchain_threadmem.messages.constant_text import LATEST, ConstantText, constant_text
 
 _CACHED = 1024
 """The number of bare texts that are cached for a conversation."""
@@ -43,22 +43,19 @@ class BareTexts:
         """Values with constant text and their copies with the bare text, by number of the node."""
         self.is_known = False
         """Whether the constant text was determined."""
-        self._bare: tuple[ConstantText, dict[str, str]] = NOTHING, {}
-
-    @property
-    def constant(self) -> ConstantText:
-        """The constant text."""
-        return self._bare[0]
+        self.constant: ConstantText | None = None
+        """The constant text, if there is any."""
+        self._bare: tuple[ConstantText, dict[str, str]] | None = None
 
     def learn(self, texts: Sequence[str]) -> None:
         """Determine the constant text by human messages of the conversation, the latest last."""
         self.is_known = True
-        if len(texts) >= _SETTLED and self.constant and self.constant.is_in(texts[-1]):
+        if len(texts) >= _SETTLED and self.constant is not None and self.constant.is_in(texts[-1]):
             return
-        constant = constant_text(texts[-LATEST:])
+        constant = constant_text(texts[-LATEST:]) or None
         if constant != self.constant:
-            self._bare = constant, {}
-            self.derived = {}
+            self.constant, self.derived = constant, {}
+            self._bare = None if constant is None else (constant, {})
 
     def of_message(self, message: BaseMessage) -> str:
         """The text of a human message without constant text."""
@@ -70,16 +67,16 @@ class BareTexts:
 
     def of_all(self, texts: Sequence[str]) -> Sequence[str]:
         """The texts of human messages without constant text."""
-        constant, known = self._bare
-        if not constant:
+        if (bare := self._bare) is None:
             return texts
+        constant, known = bare
         if len(known) > _CACHED:
             known.clear()
             self.derived = {}
         for text in texts:
             if text not in known:
                 known[text] = constant.without(text)
-        return [known[text] for text in texts]
+        return list(map(known.__getitem__, texts))
 
 
 class BareTextsOfTrees(TreeCache[BareTexts]):

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, pairwise, takewhile
-from operator import eq, itemgetter
+from operator import attrgetter, eq, itemgetter
 from typing import Final, NamedTuple, TypeAlias
 
 from langchain_threadmem.common.cache import cache_of_texts
@@ -51,6 +51,7 @@ _TOKEN: Final = re.compile(
     """,
     re.VERBOSE,
 )
+_KEY_OF: Final = attrgetter("key")
 _NUMBER: Final = re.compile(r"\d+")
 _IDENTIFIER: Final = re.compile(r"(?=\w*\d)(?:[0-9a-f]{6,}|\w{12,})")
 _SPEAKER: Final = re.compile(r"(\w[\w.'\u2019-]*(?: \w[\w.'\u2019-]*)?)(?: ?\([^)\n]*\))?[ ]?[:\uff1a]\s+")
@@ -178,7 +179,7 @@ def _read(text: str, tokens: Sequence[Token]) -> TokenizedPart:
     filled = len(tokens)
     while filled and tokens[filled - 1].kind in ("line", "sign"):
         filled -= 1
-    return TokenizedPart(tuple([token.key for token in tokens]), tokens, filled, text)
+    return TokenizedPart(tuple(map(_KEY_OF, tokens)), tokens, filled, text)
 
 
 def _tokens(text: str, *, greets: bool = False, offset: int = 0, most: int = LONG) -> list[Token]:
@@ -235,8 +236,6 @@ class ConstantText:
 
     def without(self, text: str) -> str:
         """The text without its constant beginning and end, unless no word is left."""
-        if not self:
-            return text
         starts = [*self._starts(text), 0]
         ends = [*self._ends(text), (len(text), False)]
         for start in starts:
@@ -248,36 +247,40 @@ class ConstantText:
 
     def is_in(self, text: str) -> bool:
         """Whether a text has all of the constant text."""
-        beginning, ending = self.beginnings[:1], self.endings[:1]
-        return (
-            all(_beginning(text, LONG).keys[: len(keys)] == keys for keys in beginning)
-            and all(_ending(text).keys[: len(keys)] == keys for keys in ending)
-            and (not self.questions or any(label in self.questions for label, _ in _labels(text)))
-            and not self.speakers
-        )
+        if self.speakers:
+            return False
+        if self.beginnings and _beginning(text, LONG).keys[: len(self.beginnings[0])] != self.beginnings[0]:
+            return False
+        if self.endings and _ending(text).keys[: len(self.endings[0])] != self.endings[0]:
+            return False
+        return not self.questions or any(label in self.questions for label, _ in _labels(text))
 
-    def _starts(self, text: str) -> Iterable[int]:
+    def _starts(self, text: str) -> list[int]:
         """The places after constant beginnings, the last first."""
+        starts = []
         if self.questions:
-            yield from (end for label, end in reversed(_labels(text)) if label in self.questions)
+            starts += [end for label, end in reversed(_labels(text)) if label in self.questions]
         if self.beginnings:
             keys, tokens, *_ = _beginning(text, LONG if len(self.beginnings[0]) > FEW else SHORT)
             for beginning in self.beginnings:
                 if keys[: len(beginning)] == beginning:
-                    yield tokens[len(beginning) - 1].end
+                    starts.append(tokens[len(beginning) - 1].end)
         if self.speakers and (speaker := _SPEAKER.match(text)) and speaker[1].lower() in self.speakers:
-            yield speaker.end()
+            starts.append(speaker.end())
+        return starts
 
-    def _ends(self, text: str) -> Iterable[tuple[int, bool]]:
+    def _ends(self, text: str) -> list[tuple[int, bool]]:
         """The places of constant ends, the first first, and whether each is a part of a sentence."""
+        ends = []
         for thanks in (True, False) if self.endings else ():
             keys, tokens, *_ = _ending(text, thanks)
             for ending in self.endings:
                 if keys[: len(ending)] == ending:
                     first = tokens[len(ending) - 1]
-                    yield first.start, first.kind in ("word", "thanks")
+                    ends.append((first.start, first.kind in ("word", "thanks")))
             if not tokens or tokens[0].kind != "thanks":
-                return
+                break
+        return ends
 
 
 def _has_word(text: str) -> bool:

@@ -21,8 +21,8 @@ from typing import NamedTuple
 import numpy as np
 
 from langchain_threadmem.common.arrays import Floats
-from langchain_threadmem.common.visited import Visited
-from langchain_threadmem.selection.features.detect_language import language_of
+from langchain_threadmem.common.visited import circle
+from langchain_threadmem.selection.features.phrases import language_of
 from langchain_threadmem.selection.features.structure import LEAST_CHANCE, Table
 from langchain_threadmem.selection.features.table import Candidates, check_vectors, describe
 from langchain_threadmem.selection.features.words import END_CUE_AT, MESSAGE_CUE_AT, MessageFeatures, Reader
@@ -384,10 +384,12 @@ def _reason(
         return "continues the last thread"
     turn = opening = turn_ends[position]
     by_id = {end.id: end for end in turn_ends}
-    visited = Visited()
-    while opening.previous is not None:
-        visited.add(opening.id)
+    for _ in turn_ends:  # No path has more turns.
+        if opening.previous is None:
+            break
         opening = by_id[opening.previous]
+    else:
+        raise circle(opening.id)
     title = opening.summary.title if opening.summary else _short(opening)
     place = repr(title) if turn is opening else f"{_short(turn)!r} in {title!r}"
     cosine = float(candidates.cosines[row])

@@ -19,11 +19,10 @@ import numpy as np
 
 from langchain_threadmem.common.arrays import Floats
 from langchain_threadmem.selection.features.similarity import Compatibility
-from langchain_threadmem.selection.features.structure import LEAST_CHANCE, Table
+from langchain_threadmem.selection.features.structure import LEAST_CHANCE, Table, detached
 from langchain_threadmem.selection.features.table import describe
 from langchain_threadmem.selection.features.words import Reader
 from langchain_threadmem.selection.model import Networks, Way, compatibility, networks, score, softmax
-from langchain_threadmem.selection.shortlist import detached
 from langchain_threadmem.selection.turn_ends import TurnEnd
 from langchain_threadmem.tree.node import Chances
 

@@ -34,19 +34,22 @@ from langchain_threadmem.messages.constant_text import LATEST
 from langchain_threadmem.recall.candidates import likely
 from langchain_threadmem.selection.choice import FIRST, UNBIASED, Choice, choose, language_of_message
 from langchain_threadmem.selection.choice import LATEST as LATEST_TURNS
-from langchain_threadmem.selection.features.bare_turns import (
-    bare_texts,
-    bare_turns,
-    given_texts,
-    read_texts,
-    text_by,
-)
+from langchain_threadmem.selection.features.structure import NEWEST, compared_turns
 from langchain_threadmem.selection.features.words import Reader
 from langchain_threadmem.selection.group_chat import WINDOW as GROUP_WINDOW
 from langchain_threadmem.selection.group_chat import choose_in_group
 from langchain_threadmem.selection.model import reader
-from langchain_threadmem.selection.shortlist import NEWEST, compared_turns
-from langchain_threadmem.selection.tree_view import TreeView, as_view, bias_of, read_threads
+from langchain_threadmem.selection.tree_view import (
+    TreeView,
+    as_view,
+    bare_texts,
+    bare_turns,
+    bias_of,
+    given_texts,
+    read_texts,
+    read_threads,
+    text_by,
+)
 from langchain_threadmem.selection.turn_ends import TurnEnd
 
 if TYPE_CHECKING:
@@ -221,7 +224,7 @@ class SemanticNodeSelector(FlowSelector):
             latest = tree.newest_ends(GROUP_WINDOW)
             return choose_in_group(tree.turns, latest, message.name, text_of(message), reads, tree.before)
         bare = bare_texts(runtime, tree.tree, self._text_of)
-        yield from read_texts(tree, ends[-LATEST:], bare)
+        yield from read_texts(tree, ends, bare)
         text = text_by(self._text_of, message)
         bare.learn([*given_texts(ends[-LATEST:], bare), text])
         text = bare.of(text)
@@ -264,7 +267,6 @@ class SemanticNodeSelector(FlowSelector):
         if self._embedder is not None:
             if runtime is not None:
                 runtime.embedders.add(self._embedder)
-            yield from read_texts(tree, ends, bare)
             return (yield from _embedded(self._embedder, bare_turns(ends, bare), text))
         assert runtime is not None
         separate = yield from runtime.get(OtherLanguages).model_for(language)
@@ -276,7 +278,6 @@ class SemanticNodeSelector(FlowSelector):
             vector = (yield from embed(runtime, [text]))[0]
             return _TurnVectors(NONE if cached is None else cached.vectors, vector, runtime.embedder.model)
         newest = ends[-NEWEST:]
-        yield from read_texts(tree, newest, bare)
         numbers = {end.human_id for end in newest if end.human_id}
         numbers.update([end.id for end in newest if not end.is_open])
 

@@ -274,6 +274,10 @@ class TurnIndex:
         """The turn end with an id."""
         return self._ends.get(id_)
 
+    def ends_at(self, ids: Iterable[int]) -> list[TurnEnd | None]:
+        """The result of `end` for several ids."""
+        return list(map(self._ends.get, ids))
+
     def first_version(self, id_: int) -> int:
         """The first version of a human node that may replace another one."""
         return self._first.get(id_, id_)

@@ -224,7 +224,7 @@ def test_cues_without_words_match_nothing() -> None:
 
 
 def test_cues_are_whole_words() -> None:
-    assert not phrases_in("en").shown("highlight this")("greetings")
+    assert not phrases_in("en").shown("highlight this", ["greetings"])
 
 
 def test_typographic_apostrophes_are_plain_ones() -> None:

@@ -23,8 +23,7 @@ from langchain_threadmem.errors import EmbeddingError, InputError
 from langchain_threadmem.selection import choice, model
 from langchain_threadmem.selection.features import phrases as lists
 from langchain_threadmem.selection.features.cues import MESSAGE_CUES, end_cues, message_cues, names, terms
-from langchain_threadmem.selection.features.detect_language import language_of
-from langchain_threadmem.selection.features.phrases import Phrases, phrases_in
+from langchain_threadmem.selection.features.phrases import Phrases, language_of, phrases_in
 from langchain_threadmem.selection.turn_ends import TurnEnd
 
 Wrap = Callable[[ChatMemory], Any]

@@ -13,7 +13,7 @@ from langchain_core.messages import AIMessage, ToolMessage
 from langchain_threadmem import ChatMemory, MemorySystem, SemanticNodeSelector
 from langchain_threadmem.common.workers import Gradual
 from langchain_threadmem.engine.flow import run
-from langchain_threadmem.selection.shortlist import NEWEST, compared_turns
+from langchain_threadmem.selection.features.structure import NEWEST, compared_turns
 from langchain_threadmem.selection.tree_view import TurnIndexes, read_threads, turns
 from langchain_threadmem.selection.turn_ends import NEWEST_NODES, TurnIndex
 from langchain_threadmem.storage.statements import Conn, Statement

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.selection import second_look
 from langchain_threadmem.selection.choice import CHANCES_KEPT, choose
+from langchain_threadmem.selection.features.structure import detached
 from langchain_threadmem.selection.features.table import FEATURES
 from langchain_threadmem.selection.model import reader
 from langchain_threadmem.selection.second_look import (
@@ -21,7 +22,6 @@ from langchain_threadmem.selection.second_look import (
     look_again,
     reconsidered,
 )
-from langchain_threadmem.selection.shortlist import detached
 from langchain_threadmem.selection.turn_ends import TurnEnd
 from langchain_threadmem.tree.node import Chances
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
 
 from langchain_threadmem import LocalEmbeddings, MemorySystem, SemanticNodeSelector
+from langchain_threadmem.selection.features.structure import NEWEST, OLD_PATH, compared_turns, detached
 from langchain_threadmem.selection.selectors import OWN_TURNS
-from langchain_threadmem.selection.shortlist import NEWEST, OLD_PATH, compared_turns, detached
 from langchain_threadmem.selection.turn_ends import TurnEnd, TurnIndex
 from langchain_threadmem.tree.node import ConversationNode
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from langchain_threadmem.common.cache import cache_of_texts
 from langchain_threadmem.messages.courtesies import greets
@@ -103,6 +103,7 @@ _PHRASES_OF_MESSAGES = {
 }
 """Cues of a message, each with its list of `Phrases`."""
 _INFORMATION = ("number", "moment", "place", "name", "capital")
+_CUES_OF_MESSAGES = (*_PHRASES_OF_MESSAGES.values(), "amounts", "moments", "places", "names")
 MESSAGE_CUES = ("length", "short", "brief", "question", *_PHRASES_OF_MESSAGES, *_INFORMATION)
 """The names of the numbers that `message_cues` returns."""
 
@@ -120,20 +121,19 @@ def message_cues(message: str, phrases: Phrases) -> tuple[float, ...]:
     """
     text, words = _read(message, phrases)
     start, count = text[:HEAD], len(words) if phrases.spaces else (len(words) + 1) // 2
-    shows = phrases.shown(start)
+    shown = phrases.shown(start, _CUES_OF_MESSAGES)
+    if "greetings" not in shown and greets(start):
+        shown.add("greetings")
     return (
         math.log1p(count) - 2.0,
         float(count <= 3),
         float(3 < count <= 7),
         float(any(map(message.__contains__, QUESTION_MARKS))),
-        *[
-            float(shows(name) or (name == "greetings" and greets(start)))
-            for name in _PHRASES_OF_MESSAGES.values()
-        ],
-        float(_NUMBER.search(start) is not None or shows("amounts")),
-        float(shows("moments")),
-        float(shows("places")),
-        float(shows("names")),
+        *map(float, map(shown.__contains__, _PHRASES_OF_MESSAGES.values())),
+        float(_NUMBER.search(start) is not None or "amounts" in shown),
+        float("moments" in shown),
+        float("places" in shown),
+        float("names" in shown),
         float(phrases.capitals and _CAPITAL.search(message[:HEAD]) is not None),
     )
 
@@ -173,11 +173,11 @@ def leaning(message: str, phrases: Phrases) -> float:
     else:
         edits, forms = (sum(part in text for part in parts) for parts in (known.edits, known.forms))
         new = sum(_HIRAGANA.fullmatch(rest) is None for rest in _WORD.findall(known.parts.sub(" ", text)))
-    shows = phrases.shown(text)
-    points, refers = shows("pointers"), shows("references")
+    shown = phrases.shown(text, ("pointers", "references", "returns", "greetings"))
+    points, refers = "pointers" in shown, "references" in shown
     if not new and (points or refers or not forms):
-        goes_back = shows("returns") and not (edits or points)
-        return 0.0 if goes_back or (not edits and (shows("greetings") or greets(text))) else 1.0
+        goes_back = "returns" in shown and not (edits or points)
+        return 0.0 if goes_back or (not edits and ("greetings" in shown or greets(text))) else 1.0
     return 0.75 if new <= MOST_NEW and (points or ((asks or forms) and refers)) else 0.0
 
 
@@ -258,7 +258,9 @@ _PHRASES_OF_ENDINGS = {
     "sorry": "apologies",
 }
 """Cues of the last question and of the end of an answer, each with its list of `Phrases`."""
-_NO_QUESTION = (0.0,) * len(_PHRASES_OF_QUESTIONS)
+_SAID_LAST = ("farewells", "thanks")
+"""The cues of the human message."""
+_NOTHING_SHOWN: Final = frozenset[str]()
 _OF_HUMANS = ("human_farewell", "human_thanks", "human_question")
 END_CUES = ("asks", *_PHRASES_OF_QUESTIONS, *_PHRASES_OF_ENDINGS, "long", *_OF_HUMANS)
 """The names of the numbers that `end_cues` returns."""
@@ -275,15 +277,15 @@ def end_cues(human: str, answer: str, phrases: Phrases) -> tuple[float, ...]:
     """
     tail = _plain(answer[-TAIL:])
     question = _last_question(tail)
-    asks, ends = phrases.shown(question), phrases.shown(tail)
-    human_shows = phrases.shown(_read(human, phrases)[0])
+    of_questions, of_endings = _PHRASES_OF_QUESTIONS.values(), _PHRASES_OF_ENDINGS.values()
+    asked = phrases.shown(question, of_questions) if question else _NOTHING_SHOWN
+    ends, said = phrases.shown(tail, of_endings), phrases.shown(_read(human, phrases)[0], _SAID_LAST)
     return (
         float(bool(question)),
-        *([float(asks(name)) for name in _PHRASES_OF_QUESTIONS.values()] if question else _NO_QUESTION),
-        *[float(ends(name)) for name in _PHRASES_OF_ENDINGS.values()],
+        *map(float, map(asked.__contains__, of_questions)),
+        *map(float, map(ends.__contains__, of_endings)),
         math.log1p(len(answer) / 100.0),
-        float(human_shows("farewells")),
-        float(human_shows("thanks")),
+        *map(float, map(said.__contains__, _SAID_LAST)),
         float(any(map(human.__contains__, QUESTION_MARKS))),
     )
 

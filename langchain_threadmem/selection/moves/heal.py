@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from langchain_threadmem.messages.codec import UNREADABLE, decode_stored
-from langchain_threadmem.selection.shortlist import NEWEST
+from langchain_threadmem.selection.features.structure import NEWEST
 from langchain_threadmem.selection.titles import title_of
 from langchain_threadmem.selection.turn_ends import TurnEnd, TurnIndex, is_of_agent
 from langchain_threadmem.storage.schema import State
@@ -65,14 +65,12 @@ def moves(index: TurnIndex, revised: Mapping[int, Chances], single_tree: bool = 
         single_tree: Whether no turn may become a root.
     """
     found = []
-    likelier = LIKELIER_OF_AGENT if is_of_agent(index.ends(most=NEWEST)) else LIKELIER
-    for id_, chances in revised.items():
+    for turn, chances in zip(index.ends_at(revised), revised.values(), strict=True):
         parent, chance = chances[0]
-        if (turn := index.end(id_)) is None or not turn.chances:
+        if turn is None or not turn.chances or parent == turn.previous or (parent is None and single_tree):
             continue
-        if parent == turn.previous or chance < likelier * dict(chances).get(turn.previous, 0.0):
-            continue
-        if parent is None and single_tree:
+        likelier = LIKELIER_OF_AGENT if is_of_agent(index.ends(most=NEWEST)) else LIKELIER
+        if chance < likelier * dict(chances).get(turn.previous, 0.0):
             continue
         opening = turn if parent is None else index.opening(parent)
         title = title_of(opening.human) if opening else ""

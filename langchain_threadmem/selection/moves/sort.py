@@ -22,11 +22,10 @@ from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.messages.constant_text import LATEST
 from langchain_threadmem.messages.roles import is_answer
 from langchain_threadmem.messages.tool_pairs import calls_tools, text_of_calls
-from langchain_threadmem.selection.features.bare_turns import bare_turns
-from langchain_threadmem.selection.features.detect_language import language_of
+from langchain_threadmem.selection.features.phrases import language_of
 from langchain_threadmem.selection.moves.sort_plan import Sorter, Turn
 from langchain_threadmem.selection.selectors import OtherLanguages, TurnReader, rows_of
-from langchain_threadmem.selection.tree_view import bias_of
+from langchain_threadmem.selection.tree_view import bare_turns, bias_of
 from langchain_threadmem.selection.turn_ends import TurnEnd
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn

@@ -18,11 +18,11 @@ import numpy as np
 from langchain_threadmem.common.arrays import Floats
 from langchain_threadmem.common.visited import Visited
 from langchain_threadmem.selection.choice import UNBIASED, prior_of, stored_chances, weigh
+from langchain_threadmem.selection.features.structure import NEWEST, compared_turns
 from langchain_threadmem.selection.features.table import describe
 from langchain_threadmem.selection.features.words import Reader
 from langchain_threadmem.selection.model import compatibility, input_of, networks, softmax
 from langchain_threadmem.selection.second_look import UNLIKELY, look_again, ranked
-from langchain_threadmem.selection.shortlist import NEWEST, compared_turns
 from langchain_threadmem.selection.turn_ends import TurnEnd, TurnIndex, is_of_agent
 from langchain_threadmem.tree.node import Bias, Chances
 
