@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
+from itertools import chain
 
 from langchain_threadmem.errors import InvalidGraphStateError
 
 
-class Visited:
+class Visited(set[Hashable]):
     """The values of a path along links between stored rows.
 
     Damaged links may form a circle. So each loop that follows stored links adds the values that it visits.
@@ -21,22 +22,19 @@ class Visited:
         langchain_threadmem.errors.InvalidGraphStateError: stored links form a circle at 1, so the ...
     """
 
-    def __init__(self) -> None:
-        self._values: set[Hashable] = set()
-
     def add(self, value: Hashable) -> None:
         """Add a value.
 
         Raises:
             InvalidGraphStateError: The path has reached the value before.
         """
-        if value in self._values:
+        if value in self:
             raise circle(value)
-        self._values.add(value)
+        super().add(value)
 
-    def update(self, values: Iterable[Hashable]) -> None:
+    def update(self, *several: Iterable[Hashable]) -> None:
         """Add values; see `add`."""
-        for value in values:
+        for value in chain(*several):
             self.add(value)
 
 

@@ -15,6 +15,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from operator import attrgetter
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -152,6 +153,7 @@ def stored_chances(probabilities: Mapping[int | None, float]) -> Chances:
     return tuple([(candidate, chance) for candidate, chance in first if chance >= LEAST_CHANCE])
 
 
+_PREVIOUS = attrgetter("previous")
 FIRST = Choice("the first message", {None: 1.0})
 
 
@@ -326,7 +328,7 @@ def weigh(
     if bias.corrections:
         scores[-1] += bias.new_thread
         scores[:-2] += bias.going_back
-    if [end.previous for end in turn_ends].count(None) == 1:
+    if list(map(_PREVIOUS, turn_ends)).count(None) == 1:
         scores[-1] += math.log(_has_more(len(turn_ends)))
         scores[:-2] += math.log(GOES_BACK)
     chances = softmax(scores)
@@ -394,7 +396,7 @@ def _reason(
     place = repr(title) if turn is opening else f"{_short(turn)!r} in {title!r}"
     cosine = float(candidates.cosines[row])
     measured = "" if math.isnan(cosine) else f" (similarity {cosine:.2f})"
-    continued = turn.id in [end.previous for end in turn_ends]
+    continued = turn.id in map(_PREVIOUS, turn_ends)
     return f"{'branches off after' if continued else 'returns to'} {place}{measured}"
 
 

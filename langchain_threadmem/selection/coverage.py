@@ -251,7 +251,7 @@ def covered(
     known, at = conversation.runtime.get(BlocksBefore).values, _address(conversation, tree, thread)
     found = _NOTHING
     if conversation.cover:
-        found = yield from _read(conversation, thread, known.get(at), read)
+        found = yield from _read(conversation, tree, thread, known.get(at), read)
     blocks = _Blocks(conversation, found, {message.id for message in thread})
     view: list[BaseMessage] = []
     made: dict[int, _Made] = {}
@@ -347,7 +347,8 @@ class _Blocks:
         is_small = candidates is not None and candidates.number <= self._found.small
         rows = [] if candidates is None else list(self._turns(str(question.id), candidates, is_small))
         other = self._conversation.runtime.parts.read
-        read = iter(nodes_of([row for turn, _ in rows for row in turn], other))
+        listed = [row for turn, _ in rows for row in turn]
+        read = iter(nodes_of(listed, other))
         turns = [QuotedTurn([*islice(read, len(turn))], chance) for turn, chance in rows]
         left = max(LEAST_RECALLED, int(SHARE_RECALLED * length / _LETTERS)) - self._recalled
         new = [hit for hit in hits if place_of(hit) not in self._places]
@@ -359,7 +360,7 @@ class _Blocks:
             self._recalled += quoted.additional_kwargs[HIT_TOKENS]
             ids = set(quoted.additional_kwargs[QUOTED])
             self._shown |= ids
-        taken = [row for turn, _ in rows for row in turn if row.message in ids]
+        taken = [row for row in listed if row.message in ids]
         numbers = {row.seq for row in taken}
         self._numbers |= numbers
         self._quoted, self._quoted_numbers = self._quoted | ids, self._quoted_numbers | numbers
@@ -433,6 +434,7 @@ def _before(
 
 def _read(
     conversation: ThreadedConversation,
+    tree: int,
     thread: Sequence[BaseMessage],
     known: _MadeBlocks | None,
     read: ThreadRead | None,
@@ -441,60 +443,63 @@ def _read(
 
     Args:
         conversation: The conversation.
+        tree: Its tree.
         thread: The thread.
         known: Blocks that were made before.
         read: As for `covered`.
     """
-    tree, cover = (yield from tree_of(conversation)), conversation.cover or 0.0
+    cover = conversation.cover or 0.0
     asked_at = {n: str(message.id) for n, message in enumerate(thread) if isinstance(message, HumanMessage)}
     newest = next(reversed(asked_at.values()))
     shown = {message.id for message in thread}
     most = conversation.cover_tokens
     floor = FLOOR if most is None else min(FLOOR, most)
 
-    def asked_in(path: CandidatePath, made: Mapping[int, _Made]) -> dict[str, ParentChances]:
-        """The candidates of the questions whose blocks are not made."""
+    def missing_in(
+        path: CandidatePath, made: Mapping[int, _Made]
+    ) -> dict[str, tuple[ParentChances, list[tuple[int, float]]]]:
+        """The candidates of the questions whose blocks are not made, and those of them that are missing."""
+        own = {number for number, id_ in path.messages.items() if id_ in shown}
         return {
-            id_: path.candidates[id_]
+            id_: (candidates, _missing(candidates.chances, own, cover))
             for n, id_ in asked_at.items()
-            if n not in made and id_ in path.candidates
+            if n not in made and (candidates := path.candidates.get(id_)) is not None
         }
 
     def find(conn: Conn) -> _BlockSources:
         version, path = read or _thread_to(conn, tree, newest) or (_NOTHING.version, _NOTHING.path)
-        made = _usable(known, thread, version, path)
+        made = _usable(known, thread, version, path) if usable is None else usable
         if runners_up.forgotten(conn, _quoted_keys(made)):
             made = {}
-        asked = asked_in(path, made)
+        asked = missing_in(path, made) if made is not usable or missing is None else missing
         if not asked:
             return _NOTHING._replace(version=version, path=path, made=made)
         small, first = 0, dict[int, list[NodeRow]]()
-        if min(candidates.number for candidates in asked.values()) <= FIRST_NODES:
+        oldest = min([candidates.number for candidates, _ in asked.values()])
+        if oldest <= FIRST_NODES:
             rows = nodes.since(conn, tree, 0, FIRST_NODES)
             small = _small(rows, floor)
-            if any(candidates.number <= small for candidates in asked.values()):
+            if oldest <= small:
                 first = runners_up.turns_of(conn, rows)
-        own = {number for number, id_ in path.messages.items() if id_ in shown}
         ends: set[int] = set()
         unseen = {}
-        for id_, candidates in asked.items():
+        for id_, (candidates, hidden) in asked.items():
             if candidates.number <= small:
                 unseen[id_] = runners_up.unseen_at(conn, tree, candidates.number)
             else:
-                ends |= {number for number, _ in _missing(candidates.chances, own, cover)}
+                ends.update(dict(hidden))
         turns = runners_up.turns(conn, tree, ends) if ends else {}
         return _BlockSources(version, path, turns, first, small, unseen, made)
 
+    usable = missing = None
     if read is not None:
-        made = _usable(known, thread, *read)
-        asked = asked_in(read.path, made).values()
-        own = {number for number, id_ in read.path.messages.items() if id_ in shown}
-        quotes_nothing = all(
-            candidates.number > FIRST_NODES and not _missing(candidates.chances, own, cover)
-            for candidates in asked
+        usable = _usable(known, thread, *read)
+        missing = missing_in(read.path, usable)
+        quotes_nothing = not any(
+            candidates.number <= FIRST_NODES or hidden for candidates, hidden in missing.values()
         )
-        if quotes_nothing and not _quoted_keys(made):
-            return _NOTHING._replace(version=read.version, path=read.path, made=made)
+        if quotes_nothing and not _quoted_keys(usable):
+            return _NOTHING._replace(version=read.version, path=read.path, made=usable)
     return (yield from Sql(find))
 
 

@@ -269,7 +269,9 @@ class SemanticNodeSelector(FlowSelector):
                 runtime.embedders.add(self._embedder)
             return (yield from _embedded(self._embedder, bare_turns(ends, bare), text))
         assert runtime is not None
-        separate = yield from runtime.get(OtherLanguages).model_for(language)
+        separate = None
+        if language != "en":
+            separate = yield from runtime.get(OtherLanguages).model_for(language)
         model = "" if separate is not None else (yield from model_of(runtime))
         if not model:
             return _TurnVectors(NONE, NOTHING, "", separate)

@@ -11,7 +11,7 @@ from bisect import bisect_left, insort
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -28,7 +28,7 @@ from langchain_threadmem.storage.schema import State
 from langchain_threadmem.tree.graph import parents_first
 from langchain_threadmem.tree.node import EPOCH, Chances, ConversationNode, MessageSummary, Placement
 
-_CALLS = attrgetter("calls")
+_CALLS, _CANDIDATE = attrgetter("calls"), itemgetter(0)
 SHARE_OF_AGENT = 0.25
 """The least share of the turns of an agent's conversation that have tool calls. It is 44 to 85 of 100 in the
 agents' conversations of `training`."""
@@ -207,14 +207,17 @@ class TurnIndex:
         with self._lock:
             self._placements.update(placements)
             new = {node.id: node for node in nodes if node.id > self.last}
-            self.last = max(new, default=self.last)
+            order: Iterable[int] = new
             for id_, node in new.items():
+                if node.parent_id is not None and node.parent_id > self.last:
+                    order = parents_first({id_: node.parent_id for id_, node in new.items()})
+                self.last = max(self.last, id_)
                 if node.message.type == "human":
                     if node.superseded_by is not None and id_ < node.superseded_by:
                         self._first[node.superseded_by] = self._first.get(id_, id_)
                     if node.message.name:
                         self._names[node.message.name] = id_
-            for id_ in parents_first({id_: node.parent_id for id_, node in new.items()}):
+            for id_ in order:
                 self._add(new[id_])
 
     def explain(self, id_: int, placement: Placement) -> None:
@@ -251,7 +254,7 @@ class TurnIndex:
         with self._lock:
             last = len(self._sorted) if before > self.last else bisect_left(self._sorted, before)
             first = 0 if most is None else max(last - most, 0)
-            return [self._ends[id_] for id_ in self._sorted[first:last]]
+            return list(map(self._ends.__getitem__, self._sorted[first:last]))
 
     def count(self, before: int = ENDLESS) -> int:
         """The number of turn ends in the index with a lower id than `before`."""
@@ -518,6 +521,6 @@ class TurnIndex:
 
     def _present(self, chances: Chances) -> Chances:
         """Candidates as present ends."""
-        if not self._moved or self._moved.keys().isdisjoint([id_ for id_, _ in chances]):
+        if not self._moved or self._moved.keys().isdisjoint(map(_CANDIDATE, chances)):
             return chances
         return tuple((None if id_ is None else self._now(id_), chance) for id_, chance in chances)

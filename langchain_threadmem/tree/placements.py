@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import lru_cache
 
 from sqlalchemy import bindparam, delete, select
 
@@ -171,5 +172,6 @@ def chances_of(stored: str) -> Chances:
         return ()  # `verify` reports it.
 
 
+@lru_cache(4096)
 def _chances(stored: str) -> Chances:
     return tuple([(candidate, float(chance)) for candidate, chance in json.loads(stored)])

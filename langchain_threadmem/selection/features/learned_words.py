@@ -72,7 +72,7 @@ class WordVectors:
     common: tuple[str, ...] = ()
     rarity: Floats = field(default_factory=lambda: np.zeros(0, np.float32))
 
-    @property
+    @cached_property
     def rank(self) -> int:
         """The number of dimensions of a vector."""
         return int(self.answer.shape[1])

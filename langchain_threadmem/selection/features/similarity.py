@@ -88,9 +88,11 @@ def similarities(humans: Floats, answers: Floats, vector: Floats) -> tuple[Table
     late_humans, late_answers = humans[-CALIBRATION_TURNS:], answers[-CALIBRATION_TURNS:]
     among, across = late_humans @ late_humans.T, late_answers @ late_humans.T
     own, own_pairs = among.diagonal(), across.diagonal()  # Own pairs are nearer than others.
-    pairs = to_human, to_answer, among, across
-    total = sum([float(part.sum()) for part in pairs]) - float(own.sum() + own_pairs.sum())
-    squares = sum([float(np.vdot(part, part)) for part in pairs])
+    total = squares = 0.0
+    for part in (to_human, to_answer, among, across):
+        total += float(part.sum())
+        squares += float(np.vdot(part, part))
+    total -= float(own.sum() + own_pairs.sum())
     squares -= float(own @ own + own_pairs @ own_pairs)
     count = 2 * (len(to_human) + len(own) * (len(own) - 1))
     if not math.isfinite(total):

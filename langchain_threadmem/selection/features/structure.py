@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
-from operator import gt
+from operator import attrgetter, gt
 from typing import TypeAlias
 
 import numpy as np
@@ -31,6 +31,7 @@ old threads are recognised less often (`docs/experiments.md`)."""
 NEAR_TURNS, OLD_PATH = 3, 3
 """The number of older turns that are compared because they resemble the message, and of turns at the ends of
 their threads. Twice these numbers recognise about as many returns."""
+_ID = attrgetter("id")
 PATH = 6
 """The number of turns at the end of a thread that represent it."""
 PATH_DECAY = 0.7
@@ -101,7 +102,7 @@ def compared_turns(turn_ends: Sequence[TurnEnd], index: TurnIndex, near: Sequenc
 
 def detached(turn_ends: Sequence[TurnEnd]) -> list[TurnEnd]:
     """The turn ends as a conversation of their own: a turn that continues any other turn becomes a root."""
-    ids = {None, *[end.id for end in turn_ends]}
+    ids = {None, *map(_ID, turn_ends)}
     return [end if end.previous in ids else end._replace(previous=None) for end in turn_ends]
 
 
@@ -191,7 +192,7 @@ class ThreadEnds:
 
 def _links(turn_ends: Sequence[TurnEnd]) -> tuple[Places, Places, Mapping[int | None, int]]:
     """`Tree.previous`, `Tree.openings`, and the position of each id."""
-    ids = [turn.id for turn in turn_ends]
+    ids = list(map(_ID, turn_ends))
     for latest, id_ in pairwise([0, *ids]):
         if id_ <= latest:
             raise InputError(f"turn ends come oldest first, but {id_!r} follows {latest!r}; sort them by id")

@@ -247,7 +247,7 @@ class Reader:
     _messages: LruCache[str, MessageFeatures] = field(default_factory=lambda: LruCache(REMEMBERED))
     _turns: _Turns = field(default_factory=lambda: _Turns())
 
-    @property
+    @cached_property
     def is_neutral(self) -> bool:
         """Whether the features are without learned words."""
         return not self.word_vectors.vocabulary

@@ -65,11 +65,11 @@ def moves(index: TurnIndex, revised: Mapping[int, Chances], single_tree: bool = 
         single_tree: Whether no turn may become a root.
     """
     found = []
+    likelier = LIKELIER_OF_AGENT if is_of_agent(index.ends(most=NEWEST)) else LIKELIER
     for turn, chances in zip(index.ends_at(revised), revised.values(), strict=True):
         parent, chance = chances[0]
         if turn is None or not turn.chances or parent == turn.previous or (parent is None and single_tree):
             continue
-        likelier = LIKELIER_OF_AGENT if is_of_agent(index.ends(most=NEWEST)) else LIKELIER
         if chance < likelier * dict(chances).get(turn.previous, 0.0):
             continue
         opening = turn if parent is None else index.opening(parent)

@@ -158,7 +158,8 @@ def _fitting(turn: QuotedTurn, about: str, most: int | None) -> _Quoted | None:
 def _quoted(turn: QuotedTurn, about: str, words: int | None) -> _Quoted:
     texts: list[str] = []
     whole: dict[str, bool] = {}
-    told = {"time": _time(turn.nodes[0])}
+    time = turn.nodes[0].time
+    told = {} if time == EPOCH else {"time": f"{time:%Y-%m-%dT%H:%M}"}
     if turn.chance is not None:
         told["odds"] = f"{100 * turn.chance:.0f}%"
     for node in turn.nodes:
@@ -167,7 +168,8 @@ def _quoted(turn: QuotedTurn, about: str, words: int | None) -> _Quoted:
         shown = said if most is None else excerpt(said, most, about)
         whole[str(node.message.id)] = shown == said
         if said:
-            told["name"] = node.message.name or ""
+            if node.message.name:
+                told["name"] = node.message.name
             texts.append(inline(node.message.type, told, shown))
             told = {}
     return _Quoted(texts, whole, sum(map(count_text, texts)))
@@ -184,8 +186,3 @@ def _hit(hit: Recalled, about: str, conversation: str, words: int) -> Iterator[s
         yield inline(
             answer["role"], {"node": str(answer["node_id"])}, excerpt(answer["text"], words, about, 1)
         )
-
-
-def _time(node: ConversationNode) -> str:
-    time = node.time
-    return "" if time == EPOCH else f"{time:%Y-%m-%dT%H:%M}"

@@ -172,12 +172,13 @@ def unseen_at(conn: Conn, tree: int, number: int) -> Sequence[Range]:
 
 def _last_turn(conn: Conn, rows: Sequence[NodeRow], key: int) -> list[NodeRow]:
     """The messages since the last human message of the newest messages of a thread, else of the thread."""
-    roles = [row.role for row in rows]
+    roles = list(map(_ROLE, rows))
     if "human" not in roles:
         rows = nodes.thread(conn, key)
-        roles = [row.role for row in rows]
+        roles = list(map(_ROLE, rows))
     first = len(roles) - 1 - roles[::-1].index("human") if "human" in roles else 0
-    return [row for row in rows[first:] if row.role != "system"]
+    turn = list(rows[first:])
+    return [row for row in turn if row.role != "system"] if "system" in roles else turn
 
 
 def forgotten(conn: Conn, keys: Collection[int]) -> set[int]:
