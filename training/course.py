@@ -21,9 +21,8 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from langchain_threadmem.selection.choice import prior_of, stored_chances, weigh
-from langchain_threadmem.selection.features.learned_words import WordVectors
 from langchain_threadmem.selection.features.phrases import phrases_in
-from langchain_threadmem.selection.features.similarity import Compatibility
+from langchain_threadmem.selection.features.similarity import Compatibility, WordVectors
 from langchain_threadmem.selection.features.table import describe
 from langchain_threadmem.selection.features.words import Reader
 from langchain_threadmem.selection.model import Networks, Way

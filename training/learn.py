@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from langchain_threadmem.selection.features.cues import terms
-from langchain_threadmem.selection.features.learned_words import (
+from langchain_threadmem.selection.features.phrases import phrases_in
+from langchain_threadmem.selection.features.similarity import (
     RAREST,
+    Compatibility,
     WordVectors,
     answer_words,
     message_words,
 )
-from langchain_threadmem.selection.features.phrases import phrases_in
-from langchain_threadmem.selection.features.similarity import Compatibility
 from langchain_threadmem.selection.features.table import FEATURES
 from langchain_threadmem.selection.model import WIDEST, Networks
 from training.corpus import SPOKEN

@@ -22,9 +22,8 @@ from typing import NamedTuple
 
 from benchmarks.threads import DATA
 from langchain_threadmem.engine.multilingual_embeddings import MultilingualEmbeddings
-from langchain_threadmem.selection.features.learned_words import NO_WORDS
 from langchain_threadmem.selection.features.phrases import AFFIXES, Phrases, phrases_in
-from langchain_threadmem.selection.features.similarity import Compatibility
+from langchain_threadmem.selection.features.similarity import NO_WORDS, Compatibility
 from langchain_threadmem.selection.features.words import Reader
 from langchain_threadmem.selection.model import Networks, Way
 from training import weights

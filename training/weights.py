@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from langchain_threadmem.selection import model
-from langchain_threadmem.selection.features.learned_words import NO_WORDS, WordVectors
-from langchain_threadmem.selection.features.similarity import Compatibility
+from langchain_threadmem.selection.features.similarity import NO_WORDS, Compatibility, WordVectors
 from langchain_threadmem.selection.features.table import FEATURES
 from langchain_threadmem.selection.model import (
     LEARNED_WORDS,

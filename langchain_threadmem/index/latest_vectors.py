@@ -43,21 +43,19 @@ class NewVectors:
         tree: The conversation.
         epoch: Its epoch.
         model: The embedding model.
+        watermark: The name of the watermark of its vectors.
         rows: The vectors, by number of the node.
     """
 
     tree: int
     epoch: int
     model: str
+    watermark: str
     rows: Mapping[int, Floats]
-
-    @property
-    def _name(self) -> str:
-        return watermarks.embeddings_of(self.model)
 
     def places_query(self) -> BoundStatement:
         """The query for the places of the vectors, in a transaction that has locked the tree."""
-        return stored.places_query(self.tree, self._name, self.rows)
+        return stored.places_query(self.tree, self.watermark, self.rows)
 
     def store(self, conn: Conn, places: Sequence[tuple[Any, ...]]) -> None:
         """Store the vectors, unless the conversation was emptied meanwhile.
@@ -76,7 +74,7 @@ class NewVectors:
         first, last = min(self.rows), max(self.rows)
         if found.last + 1 == first and last - first + 1 == len(self.rows):
             mark = Watermark(last, found.documents + len(found.keys))
-            watermarks.put(conn, self._name, {self.tree: mark})
+            watermarks.put(conn, self.watermark, {self.tree: mark})
 
 
 class LatestVectors:
@@ -85,13 +83,14 @@ class LatestVectors:
     Attributes:
         model: The name under which the vectors are stored.
         epoch: The epoch of the conversation.
+        name: The name of the watermark of the vectors.
         has_all: Whether no older vectors are stored.
         new: The vectors that are not stored yet, by number of the node.
         mark: The watermark of the stored vectors.
     """
 
     def __init__(self, model: str, epoch: int) -> None:
-        self.model, self.epoch = model, epoch
+        self.model, self.epoch, self.name = model, epoch, watermarks.embeddings_of(model)
         self.has_all = False
         self.new: dict[int, Floats] = {}
         self.mark = 0
@@ -224,7 +223,7 @@ def new_vectors(runtime: Runtime, tree: int, latest: LatestVectors) -> NewVector
     """The vectors to store with the next message, if any."""
     if not latest.new or runtime.read_only:
         return None
-    return NewVectors(tree, latest.epoch, latest.model, dict(latest.new))
+    return NewVectors(tree, latest.epoch, latest.model, latest.name, dict(latest.new))
 
 
 def stored_now(runtime: Runtime, new: NewVectors | None) -> None:

@@ -23,9 +23,8 @@ from typing import Any, Literal
 import numpy as np
 
 from langchain_threadmem.common.arrays import Floats
-from langchain_threadmem.selection.features.learned_words import NO_WORDS, WordVectors
 from langchain_threadmem.selection.features.phrases import phrases_in
-from langchain_threadmem.selection.features.similarity import Compatibility
+from langchain_threadmem.selection.features.similarity import NO_WORDS, Compatibility, WordVectors
 from langchain_threadmem.selection.features.structure import Table
 from langchain_threadmem.selection.features.table import FEATURES
 from langchain_threadmem.selection.features.words import Reader

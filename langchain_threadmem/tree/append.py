@@ -175,7 +175,6 @@ class NodeWriter:
             self.flush()
         visited = Visited()
         while seq is not None:
-            visited.add(seq)
             row = self.read.pop(seq, None) or self.conn.one(AT_NUMBER, self.tree, seq)
             if row is None:
                 raise NodeNotFoundError(
@@ -186,6 +185,7 @@ class NodeWriter:
             if state not in nodes.HIDDEN:
                 self.taken[key] = taken
                 return key, seq
+            visited.add(seq)
             seq = newer if newer is not None else parent
         return None, None
 

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.selection.choice import CHANCES_KEPT, GOES_BACK, choose, weigh
 from langchain_threadmem.selection.features.cues import MESSAGE_CUES, end_cues, message_cues, names, terms
-from langchain_threadmem.selection.features.learned_words import RAREST
 from langchain_threadmem.selection.features.phrases import Phrases, phrases_in
+from langchain_threadmem.selection.features.similarity import RAREST
 from langchain_threadmem.selection.features.structure import (
     LEAST_CHANCE,
     RECENT_THREADS,

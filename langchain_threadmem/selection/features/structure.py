@@ -287,3 +287,29 @@ def best_after(values: Table, previous: Places) -> Table:
     followers = np.flatnonzero(previous >= 0)
     np.maximum.at(best, previous[followers], values[followers])
     return np.where(best > LEAST, best, 0.0)
+
+
+def fitted(count: int, paths: ThreadEnds, fits: Floats) -> tuple[Floats, Floats]:
+    """For each turn its fit to its predecessor, and the best fit of the turns that follow it.
+
+    `fits` are the fits of the turns `paths.below` to their predecessors; others are not computed.
+    """
+    own, best = np.zeros(count, np.float32), np.full(count, LEAST, np.float32)
+    own[paths.below] = fits
+    np.maximum.at(best, paths.above, fits)
+    return own, best
+
+
+def children(fit: str, lead: str, follows: Floats, best: Floats) -> dict[str, Floats]:
+    """Two columns: the best fit of the turns that continue a candidate, and the message's fit less that fit.
+
+    Both are 0 if no turn continues the candidate.
+    """
+    continued = best > LEAST
+    return {fit: np.where(continued, best, 0.0), lead: np.where(continued, follows - best, 0.0)}
+
+
+def best_before(values: Table | Floats, inside: NDArray[np.bool_]) -> Table | Floats:
+    """The greatest value among the turns of each thread before its last turn; 0 without such turns."""
+    best = np.where(inside[:, 1:], values[:, 1:], LEAST).max(1)
+    return np.where(inside[:, 1], best, 0.0)
