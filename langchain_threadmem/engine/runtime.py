@@ -135,7 +135,7 @@ class Resources(forking.Forkable):
 
     def restore_parts(self, serde: Serializer) -> None:
         """Write and read parts of messages that JSON cannot represent with a serializer."""
-        self.parts.use(serde)
+        self.parts = Parts(serde)
 
     @classmethod
     def open(
@@ -312,7 +312,6 @@ class Runtime(forking.Forkable):
         self.owner = owner
         self.database = self._owned(resources.seal)
         """The database, with the encryption and the row security of the owner."""
-        self.parts = resources.parts
         self.embedder = resources.embedder
         self.embedders = resources.embedders
         self.ahead = resources.ahead
@@ -335,6 +334,11 @@ class Runtime(forking.Forkable):
                     component = self._components[kind] = new
         assert isinstance(component, kind)
         return component
+
+    @property
+    def parts(self) -> Parts:
+        """Writes and reads parts of messages that JSON cannot represent."""
+        return self.resources.parts
 
     def drop(self, removed: Mapping[int, Collection[int]], trees: Iterable[int] = ()) -> None:
         """Drop from memory all values that were derived from removed nodes.

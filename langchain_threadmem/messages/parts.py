@@ -64,11 +64,6 @@ class Parts:
     def __init__(self, serde: Serializer | None = None) -> None:
         self._given = serde
 
-    def use(self, serde: Serializer) -> None:
-        """Use another serializer."""
-        self._given = serde
-        self.__dict__.pop("serde", None)
-
     @cached_property
     def serde(self) -> Serializer:
         """The serializer, without its cipher; imported at the first part that needs it."""

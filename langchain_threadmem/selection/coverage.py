@@ -15,8 +15,9 @@ tree keeps its version and nothing that they quote was forgotten.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import islice
+from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
@@ -143,6 +144,7 @@ class _BlockSources(NamedTuple):
     made: Mapping[int, _Made]
 
 
+_MESSAGE = attrgetter("message")
 _NOTHING = _BlockSources((0, 0), CandidatePath({}, {}), {}, {}, 0, {}, {})
 
 
@@ -345,8 +347,8 @@ class _Blocks:
             most = max(LEAST_TOKENS, int(SHARE * length / _LETTERS))
         candidates = self._found.path.candidates.get(str(question.id))
         is_small = candidates is not None and candidates.number <= self._found.small
-        rows = [] if candidates is None else list(self._turns(str(question.id), candidates, is_small))
-        other = self._conversation.runtime.parts.read
+        rows = [] if candidates is None else self._turns(str(question.id), candidates, is_small)
+        other = self._conversation.runtime.resources.parts.read
         listed = [row for turn, _ in rows for row in turn]
         read = iter(nodes_of(listed, other))
         turns = [QuotedTurn([*islice(read, len(turn))], chance) for turn, chance in rows]
@@ -376,20 +378,21 @@ class _Blocks:
 
     def _turns(
         self, question_id: str, candidates: ParentChances, is_small: bool
-    ) -> Iterator[tuple[Sequence[NodeRow], float | None]]:
+    ) -> list[tuple[Sequence[NodeRow], float | None]]:
         """The rows of the turns to quote, the likeliest first, and their probabilities."""
         if is_small:
             found = _before(self._found, question_id, candidates)
         else:
             missing = _missing(candidates.chances, self._numbers, self._conversation.cover or 0.0)
             found = [(self._found.turns.get(number, ()), chance) for number, chance in missing]
-        shown = set(self._shown)
+        shown, turns = set(self._shown), list[tuple[Sequence[NodeRow], float | None]]()
         for turn, chance in found:
-            ids = {row.message for row in turn}
+            ids = set(map(_MESSAGE, turn))
             # A question that is shown already is not quoted again with another answer.
             if ids and shown.isdisjoint(ids):
                 shown |= ids
-                yield turn, chance
+                turns.append((turn, chance))
+        return turns
 
 
 def _missing(chances: Chances, shown: Collection[int], share: float) -> list[tuple[int, float]]:

@@ -246,7 +246,7 @@ def _stored(
     if (found := (yield from Sql(read))) is None:
         return None
     at, path, shows, thread = found
-    stored = StoredThread(path, conversation.runtime.parts.read)
+    stored = StoredThread(path, conversation.runtime.resources.parts.read)
     return _ThreadOfNewest(at.seq, at.parent, stored, shows, thread)
 
 
@@ -269,7 +269,7 @@ def _route(
     Returns:
         The place of the first of them, or the reason if all of them already have places; and the stored list.
     """
-    write_value, start = conversation.runtime.parts.keep, start_of_turn(spoken, newest)
+    write_value, start = conversation.runtime.resources.parts.keep, start_of_turn(spoken, newest)
     earlier = list(spoken[:start])
     unchecked: PreparedList | None = None
     following, last = list(spoken[start:]), newest - start
@@ -464,7 +464,7 @@ def _placed_before(
     conn, tree, parent = write.conn, write.tree, selected.parent
     here = nodes.by_message(conn, tree, message_id)
     if here is None:  # The message was removed, and a checkpoint that contains it is cached.
-        write.replace(write.prepared.without_base(conversation.runtime.parts.keep))
+        write.replace(write.prepared.without_base(conversation.runtime.resources.parts.keep))
         stored = write.place(Newest(message_id, parent))
         here = nodes.by_message(conn, tree, message_id)
     assert here is not None, f"message {message_id!r} was just stored"
@@ -487,7 +487,7 @@ def thread_to(conversation: ThreadedConversation, message_id: str) -> Flow[list[
         row = nodes.by_message(conn, tree, message_id)
         return [] if row is None else _path(conn, row.key)
 
-    return decode_stored((yield from Sql(read)), other=conversation.runtime.parts.read)
+    return decode_stored((yield from Sql(read)), other=conversation.runtime.resources.parts.read)
 
 
 def _path(conn: Conn, key: int) -> list[tuple[str, str, str]]:

@@ -28,7 +28,7 @@ from langchain_threadmem.langgraph._system import Lineage
 from langchain_threadmem.messages.codec import decode_stored, encode, is_same_answer, messages_of, text_of
 from langchain_threadmem.messages.ids import LONGEST_ID, identify, name_of, own_id
 from langchain_threadmem.messages.prompt import newest_human
-from langchain_threadmem.messages.quoting import is_made_up
+from langchain_threadmem.messages.quoting import is_made_up, without_blocks
 from langchain_threadmem.messages.roles import ANSWERING, is_answer
 from langchain_threadmem.messages.typed_json import WriteOpaque
 from langchain_threadmem.selection.append import check_several, warn_of_reuse, with_own_ids
@@ -165,7 +165,7 @@ def write_list(
         written = yield from Sql(write, write=True)
         if written is not None:
             break
-        prepared = prepared.without_base(runtime.parts.keep)  # Another writer has changed the tree.
+        prepared = prepared.without_base(runtime.resources.parts.keep)  # Another writer has changed the tree.
     value, done, removed = written
     if removed.keys:
         yield from drop(runtime, removed)
@@ -188,7 +188,7 @@ def prepare(
     Raises:
         InputError: A message cannot be stored.
     """
-    write_value = conversation.runtime.parts.keep
+    write_value = conversation.runtime.resources.parts.keep
     cached = conversation.runtime.get(ListCache).lists(conversation.name)
     prepared = PreparedList.of(list(spoken), cached, write_value, chunks)
     if prepared is None:
@@ -286,7 +286,7 @@ def _with_own_ids(
     newest, stored_ids = newest_human(spoken), write.stored_ids
     if newest is None or not any(message.id in stored_ids for message in spoken[newest + 1 :]):
         return spoken, []
-    write_value = conversation.runtime.parts.keep
+    write_value = conversation.runtime.resources.parts.keep
     turn, reused = with_own_ids(write.conn, write.tree, spoken[newest:], write_value)
     if not any(map(is_not, turn, spoken[newest:])):
         return spoken, []
@@ -363,7 +363,7 @@ def remember(
     encoded = [
         EncodedMessage(draft.id, draft.body, draft.role)
         for message, draft in zip(
-            messages, drafts_of(messages, other=conversation.runtime.parts.write), strict=True
+            messages, drafts_of(messages, other=conversation.runtime.resources.parts.write), strict=True
         )
     ]
     selected = Selected(tip, "", chosen_in=read_in)
@@ -479,7 +479,7 @@ def store_branch(
     if not spoken:
         return
     tree, message = (yield from tree_of(conversation)), str(spoken[-1].id)
-    write_value = conversation.runtime.parts.keep
+    write_value = conversation.runtime.resources.parts.keep
 
     def write(conn: Conn) -> None:
         trees.lock(conn, tree)
@@ -559,7 +559,9 @@ def _recognised(
     rows = yield from Sql(lambda conn: nodes.by_seqs(conn, tree, numbers.values()))
     found = {n: rows[seq] for n, seq in numbers.items() if seq in rows}
     bodies = [(row.message, row.body, row.role) for row in found.values()]
-    known = dict(zip(found, decode_stored(bodies, other=conversation.runtime.parts.read), strict=True))
+    known = dict(
+        zip(found, decode_stored(bodies, other=conversation.runtime.resources.parts.read), strict=True)
+    )
     return [known.get(n, message) for n, message in enumerate(messages)]
 
 
@@ -600,7 +602,7 @@ def spoken_of(given: Sequence[BaseMessage]) -> list[BaseMessage]:
     """
     identify(given)
     spoken: dict[str, BaseMessage] = {}
-    for message in given:
+    for message in without_blocks(list(given)):
         if isinstance(message, (SystemMessage, RemoveMessage)):
             continue
         if message.additional_kwargs and is_made_up(message):

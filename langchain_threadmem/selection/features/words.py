@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import repeat
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -121,7 +122,7 @@ class _Turns:
             make: Computes the features of a turn.
         """
         with self._lock:
-            rows = [self._rows.get(pair, -1) for pair in texts]
+            rows = list(map(self._rows.get, texts, repeat(-1)))
             if -1 in rows:
                 if len(self._roles) + rows.count(-1) > REMEMBERED:
                     self._clear(self._table)
@@ -129,7 +130,7 @@ class _Turns:
                 rows = [
                     self._add(pair, make) if row < 0 else row for pair, row in zip(texts, rows, strict=True)
                 ]
-            roles = [self._roles[row] for row in rows]
+            roles = list(map(self._roles.__getitem__, rows))
             return roles, self._signatures.take(rows, 0), self._table.take([*rows, -1], 0)
 
     def _add(self, pair: tuple[str, str], make: Callable[[tuple[str, str]], _TurnRoles]) -> int:
@@ -335,8 +336,8 @@ class Shared:
             words = turns.roles[row]
             for word in columns.keys() & words.keys():
                 roles[row, columns[word]] = words[word]
-        terms = roles[:, [columns[word] for word in message.terms]]
-        names = roles[:, [columns[name] for name in message.names]]
+        terms = roles[:, list(map(columns.__getitem__, message.terms))]
+        names = roles[:, list(map(columns.__getitem__, message.names))]
         return cls(
             terms & _ANSWER > 0,
             terms & (_HUMAN | _ANSWER) > 0,
