@@ -35,13 +35,13 @@ PACKAGE = str(Path(langchain_threadmem.__file__).parent)
 TURNS, WARM = 40, 6
 """The turns of the conversation, and the calls before the counted call."""
 BUDGETS = {
-    "append, linear": (13, 40),
-    "append, semantic": (48, 590),
-    "select_thread_node": (75, 1290),
-    "put": (28, 200),
-    "recall": (33, 495),
-    "query": (41, 1010),
-    "erase": (35, 275),
+    "append, linear": (13, 38),
+    "append, semantic": (42, 475),
+    "select_thread_node": (67, 1100),
+    "put": (27, 197),
+    "recall": (33, 490),
+    "query": (41, 980),
+    "erase": (35, 267),
 }
 """The highest allowed numbers of files and of calls of each method."""
 

@@ -72,7 +72,7 @@ class LruCache(Generic[K, V]):
     def get_each(self, keys: Sequence[K]) -> list[V | None]:
         """The result of `get` for several keys."""
         with self._lock:
-            values = [self._values.get(key) for key in keys]
+            values = list(map(self._values.get, keys))
             for key, value in zip(keys, values, strict=True):
                 if value is not None:
                     self._values.move_to_end(key)

@@ -84,7 +84,7 @@ class RunConversations:
             system.runtime,
             name,
             system.settings.context_depth,
-            bound(self._window, name),
+            None if self._window is None else bound(self._window, name),
             self._selector or LinearNodeSelector(),
             **self._options,
         )

@@ -521,10 +521,11 @@ def _usable(
     made: dict[int, _Made] = {}
     if known is None or known.version != version:
         return made
-    same = next(
-        (n for n, (id_, now) in enumerate(zip(known.ids, thread, strict=False)) if id_ != now.id),
-        min(len(known.ids), len(thread)),
-    )
+    same = 0
+    for id_, now in zip(known.ids, thread, strict=False):
+        if id_ != now.id:
+            break
+        same += 1
     for place, block_made in known.made.items():
         if place >= same or block_made.candidates != path.candidates.get(str(thread[place].id)):
             break

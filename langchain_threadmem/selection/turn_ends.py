@@ -20,7 +20,7 @@ from langchain_core.messages import ToolMessage
 from langchain_threadmem.common import forking
 from langchain_threadmem.common.ranges import ENDLESS, Range, within
 from langchain_threadmem.common.type_variables import T
-from langchain_threadmem.common.visited import Visited
+from langchain_threadmem.common.visited import Visited, circle
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.messages.roles import is_answer
 from langchain_threadmem.messages.tool_pairs import call_ids, calls_tools, text_of_calls, with_calls
@@ -326,7 +326,13 @@ class TurnIndex:
 
     def nearest_among(self, id_: int | None, ids: Container[int]) -> int | None:
         """The first of some turn ends, from a turn end upwards."""
-        return next((end.id for end in self.upwards(id_) if end.id in ids), None)
+        for _ in range(len(self._ends) + 1):  # No path has more turns.
+            if id_ is None or (end := self._end(id_)) is None:
+                return None
+            if end.id in ids:
+                return end.id
+            id_ = end.previous
+        raise circle(id_)
 
     def end_above(self, id_: int) -> int | None:
         """The turn end with the id of a node, or else the turn end that the turn of the node continues."""

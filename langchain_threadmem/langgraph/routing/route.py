@@ -177,8 +177,9 @@ def route(
             return None
     seq, parent, path, shows, read = found
     shows = shows and not stored.outdated
-    rewritten = [message for message in given if not isinstance(message, RemoveMessage)]
-    if not shows or spoken is not sent:
+    if shows and spoken is sent:
+        rewritten = [message for message in given if not isinstance(message, RemoveMessage)]
+    else:
         system_messages = [message for message in given if isinstance(message, SystemMessage)]
         rewritten = [*system_messages, *(spoken[:newest] if shows else path.messages[:-1]), *spoken[newest:]]
     if conversation.window is not None:
@@ -565,8 +566,10 @@ def _past(
     before = min(stored, default=head.next_seq)
     since = newest_turn(conn, tree, spoken[: unrouted.stop - 1], lineage.thread, write_value, known.turns)
     earlier = [str(message.id) for message in reversed(spoken[: unrouted.start])]
-    stored_rows = (known.node_of(conn, tree, message) for message in earlier)
-    last = next((row for row in stored_rows if row is not None), None)  # The end may have been removed.
+    last = None
+    for message in earlier:
+        if (last := known.node_of(conn, tree, message)) is not None:
+            break  # The messages after it were removed.
     if last is not None and last.parent != since:
         # The question of the last turn may have been deleted from the list.
         since = max(_question_above(conn, tree, last) or 0, since or 0) or None

@@ -416,7 +416,6 @@ class _ListWriter:
         home: int | None = None
         visited = Visited()
         while key is not None:
-            visited.add(key)
             rows = rows or self._conn.all(_STATE, key)
             assert rows, f"node {key} is missing"
             message, role, state, seq, is_taken, has_grafts = rows[0]
@@ -426,6 +425,7 @@ class _ListWriter:
                 if home is None:
                     self._nodes.taken[key], self._grafted[key] = bool(is_taken), bool(has_grafts)
                 return key if home is None else home
+            visited.add(key)
             if role == "system" and home is not None:
                 return (
                     home  # A new version of a system message makes no new versions of the messages after it.
