@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from langchain_threadmem.formats.importers import fields
-from langchain_threadmem.formats.importers.said import File, Other, Part, Reasoning, ToolResult, ToolUse
+from langchain_threadmem.formats.importers.parts import File, Other, Part, Reasoning, ToolResult, ToolUse
 
 Block = Mapping[str, Any]
 

@@ -17,17 +17,9 @@ from langchain_threadmem.errors import InputError
 from langchain_threadmem.formats.importers import fields
 from langchain_threadmem.formats.importers.blocks import file_of, files_of, parts_of
 from langchain_threadmem.formats.importers.chats import Chats
+from langchain_threadmem.formats.importers.parts import File, Other, Part
 from langchain_threadmem.formats.importers.program import ChatRecord, Program
-from langchain_threadmem.formats.importers.said import (
-    ASSISTANT,
-    SYSTEM,
-    USER,
-    File,
-    Other,
-    Part,
-    Said,
-    chat_of,
-)
+from langchain_threadmem.formats.importers.said import ASSISTANT, SYSTEM, USER, Said, chat_of
 from langchain_threadmem.formats.importers.source import Format, Source
 from langchain_threadmem.messages.ids import chained_id
 

@@ -21,20 +21,16 @@ from langchain_threadmem.errors import InputError
 from langchain_threadmem.formats.importers import fields
 from langchain_threadmem.formats.importers.blocks import parts_of
 from langchain_threadmem.formats.importers.chats import Chat, Chats
-from langchain_threadmem.formats.importers.said import (
-    ASSISTANT,
-    TOOL,
-    USER,
+from langchain_threadmem.formats.importers.parts import (
     File,
     Other,
     Part,
     Reasoning,
-    Said,
     ToolResult,
     ToolUse,
     arguments_of,
-    chat_of,
 )
+from langchain_threadmem.formats.importers.said import ASSISTANT, TOOL, USER, Said, chat_of
 from langchain_threadmem.formats.importers.source import Format, Source
 from langchain_threadmem.messages.records import as_list, as_object
 

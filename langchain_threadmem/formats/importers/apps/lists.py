@@ -13,21 +13,14 @@ from typing import Any
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.formats.importers import fields
 from langchain_threadmem.formats.importers.blocks import file_of, files_of, parts_of
+from langchain_threadmem.formats.importers.parts import Other, Part, Reasoning, ToolResult, ToolUse
 from langchain_threadmem.formats.importers.program import (
     ChatRecord,
     Program,
     ReadMessage,
     standard_parts,
 )
-from langchain_threadmem.formats.importers.said import (
-    ASSISTANT,
-    Other,
-    Part,
-    Reasoning,
-    Said,
-    ToolResult,
-    ToolUse,
-)
+from langchain_threadmem.formats.importers.said import ASSISTANT, Said
 from langchain_threadmem.messages.records import loads
 
 

@@ -20,20 +20,9 @@ from langchain_threadmem.errors import InputError
 from langchain_threadmem.formats.importers import fields
 from langchain_threadmem.formats.importers.blocks import files_of, parts_of
 from langchain_threadmem.formats.importers.chats import Chat, Chats
+from langchain_threadmem.formats.importers.parts import Other, Part, Reasoning, ToolResult, ToolUse, at_once
 from langchain_threadmem.formats.importers.program import ChatRecord, Program
-from langchain_threadmem.formats.importers.said import (
-    ASSISTANT,
-    USER,
-    Other,
-    Part,
-    Reasoning,
-    Said,
-    ToolResult,
-    ToolUse,
-    at_once,
-    chat_of,
-    system_prompt,
-)
+from langchain_threadmem.formats.importers.said import ASSISTANT, USER, Said, chat_of, system_prompt
 from langchain_threadmem.formats.importers.source import Format, Source
 from langchain_threadmem.messages.ids import chained_id
 

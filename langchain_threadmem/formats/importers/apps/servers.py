@@ -22,19 +22,9 @@ from langchain_threadmem.formats.importers import fields
 from langchain_threadmem.formats.importers.blocks import files_of, parts_of, text_in
 from langchain_threadmem.formats.importers.chats import Chat
 from langchain_threadmem.formats.importers.libraries.openai_items import parts_of_items
+from langchain_threadmem.formats.importers.parts import Other, Part, Reasoning, ToolResult, ToolUse
 from langchain_threadmem.formats.importers.program import ChatRecord, Program
-from langchain_threadmem.formats.importers.said import (
-    ASSISTANT,
-    USER,
-    Other,
-    Part,
-    Reasoning,
-    Said,
-    ToolResult,
-    ToolUse,
-    chat_of,
-    system_prompt,
-)
+from langchain_threadmem.formats.importers.said import ASSISTANT, USER, Said, chat_of, system_prompt
 from langchain_threadmem.formats.importers.source import Format, Source, each_item
 from langchain_threadmem.messages.records import as_object, loads
 

@@ -15,18 +15,8 @@ from typing import Any
 from langchain_threadmem.formats.importers import fields
 from langchain_threadmem.formats.importers.blocks import files_of, parts_of
 from langchain_threadmem.formats.importers.chats import Chats
-from langchain_threadmem.formats.importers.said import (
-    ASSISTANT,
-    SYSTEM,
-    TOOL,
-    USER,
-    Part,
-    Reasoning,
-    Said,
-    ToolResult,
-    ToolUse,
-    chat_of,
-)
+from langchain_threadmem.formats.importers.parts import Part, Reasoning, ToolResult, ToolUse
+from langchain_threadmem.formats.importers.said import ASSISTANT, SYSTEM, TOOL, USER, Said, chat_of
 from langchain_threadmem.formats.importers.source import Format, Source
 
 _FIRST = ("session.start", "session.resume", "user.message", "assistant.message")

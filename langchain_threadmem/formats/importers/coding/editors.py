@@ -14,16 +14,9 @@ from typing import Any
 
 from langchain_threadmem.formats.importers import fields
 from langchain_threadmem.formats.importers.chats import Chats
+from langchain_threadmem.formats.importers.parts import Other, Part
 from langchain_threadmem.formats.importers.program import ChatRecord, Program, standard_parts
-from langchain_threadmem.formats.importers.said import (
-    ASSISTANT,
-    SYSTEM,
-    USER,
-    Other,
-    Part,
-    Said,
-    chat_of,
-)
+from langchain_threadmem.formats.importers.said import ASSISTANT, SYSTEM, USER, Said, chat_of
 from langchain_threadmem.formats.importers.source import Format, Source
 from langchain_threadmem.messages.ids import chained_id
 

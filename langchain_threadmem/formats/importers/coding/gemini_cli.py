@@ -12,18 +12,8 @@ from typing import Any
 from langchain_threadmem.formats.importers import fields
 from langchain_threadmem.formats.importers.blocks import parts_of
 from langchain_threadmem.formats.importers.chats import Chats
-from langchain_threadmem.formats.importers.said import (
-    ASSISTANT,
-    SYSTEM,
-    USER,
-    Part,
-    Reasoning,
-    Said,
-    ToolResult,
-    ToolUse,
-    at_once,
-    chat_of,
-)
+from langchain_threadmem.formats.importers.parts import Part, Reasoning, ToolResult, ToolUse, at_once
+from langchain_threadmem.formats.importers.said import ASSISTANT, SYSTEM, USER, Said, chat_of
 from langchain_threadmem.formats.importers.source import Format, Source
 from langchain_threadmem.messages.ids import chained_id
 

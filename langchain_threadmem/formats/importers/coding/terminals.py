@@ -16,8 +16,8 @@ from typing import Any
 
 from langchain_threadmem.formats.importers import fields
 from langchain_threadmem.formats.importers.blocks import file_of, files_of, parts_of
+from langchain_threadmem.formats.importers.parts import Other, Part, Reasoning, ToolResult, ToolUse, at_once
 from langchain_threadmem.formats.importers.program import ChatRecord, Program
-from langchain_threadmem.formats.importers.said import Other, Part, Reasoning, ToolResult, ToolUse, at_once
 from langchain_threadmem.formats.importers.source import Source
 from langchain_threadmem.messages.records import loads
 

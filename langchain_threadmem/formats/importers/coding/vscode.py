@@ -15,17 +15,8 @@ from langchain_threadmem.errors import InputError
 from langchain_threadmem.formats.importers import fields
 from langchain_threadmem.formats.importers.blocks import file_of
 from langchain_threadmem.formats.importers.chats import Bad, Chat, Chats
-from langchain_threadmem.formats.importers.said import (
-    ASSISTANT,
-    USER,
-    Other,
-    Part,
-    Reasoning,
-    Said,
-    ToolResult,
-    ToolUse,
-    chat_of,
-)
+from langchain_threadmem.formats.importers.parts import Other, Part, Reasoning, ToolResult, ToolUse
+from langchain_threadmem.formats.importers.said import ASSISTANT, USER, Said, chat_of
 from langchain_threadmem.formats.importers.source import Format, Source, checked
 from langchain_threadmem.messages.ids import chained_id
 from langchain_threadmem.messages.records import as_list, as_object

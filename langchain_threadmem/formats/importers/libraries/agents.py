@@ -14,16 +14,9 @@ from typing import Any
 from langchain_threadmem.formats.importers import fields
 from langchain_threadmem.formats.importers.blocks import parts_of
 from langchain_threadmem.formats.importers.chats import Chats
+from langchain_threadmem.formats.importers.parts import Part, ToolResult
 from langchain_threadmem.formats.importers.program import ChatRecord, Program, all_are
-from langchain_threadmem.formats.importers.said import (
-    ASSISTANT,
-    SYSTEM,
-    TOOL,
-    USER,
-    Part,
-    ToolResult,
-    chat_of,
-)
+from langchain_threadmem.formats.importers.said import ASSISTANT, SYSTEM, TOOL, USER, chat_of
 from langchain_threadmem.formats.importers.source import Format, Source
 
 _RETRIES = ("retry-prompt", "retry-feedback")

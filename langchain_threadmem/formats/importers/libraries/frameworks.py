@@ -13,18 +13,9 @@ from typing import Any
 
 from langchain_threadmem.formats.importers import fields
 from langchain_threadmem.formats.importers.blocks import file_of, parts_of, text_in
+from langchain_threadmem.formats.importers.parts import Other, Part, Reasoning, ToolResult, ToolUse, at_once
 from langchain_threadmem.formats.importers.program import ChatRecord, Program, all_are, standard_parts
-from langchain_threadmem.formats.importers.said import (
-    ASSISTANT,
-    TOOL,
-    USER,
-    Other,
-    Part,
-    Reasoning,
-    ToolResult,
-    ToolUse,
-    at_once,
-)
+from langchain_threadmem.formats.importers.said import ASSISTANT, TOOL, USER
 from langchain_threadmem.formats.importers.source import Source
 from langchain_threadmem.messages.records import loads
 

@@ -16,19 +16,8 @@ from langchain_threadmem.errors import InputError
 from langchain_threadmem.formats.importers import fields
 from langchain_threadmem.formats.importers.blocks import parts_of
 from langchain_threadmem.formats.importers.chats import Bad, Chat, Chats
-from langchain_threadmem.formats.importers.said import (
-    ASSISTANT,
-    ROLES,
-    TOOL,
-    USER,
-    File,
-    Other,
-    Part,
-    Said,
-    ToolResult,
-    ToolUse,
-    chat_of,
-)
+from langchain_threadmem.formats.importers.parts import File, Other, Part, ToolResult, ToolUse
+from langchain_threadmem.formats.importers.said import ASSISTANT, ROLES, TOOL, USER, Said, chat_of
 from langchain_threadmem.formats.importers.source import FAULTS, Format, Source, problem_of
 from langchain_threadmem.messages.ids import chained_id
 
