@@ -6,7 +6,15 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from langchain_threadmem.formats.importers import fields
-from langchain_threadmem.formats.importers.parts import File, Other, Part, Reasoning, ToolResult, ToolUse
+from langchain_threadmem.formats.importers.parts import (
+    File,
+    Other,
+    Part,
+    Reasoning,
+    ToolResult,
+    ToolUse,
+    called,
+)
 
 Block = Mapping[str, Any]
 
@@ -144,30 +152,32 @@ def _call(block: Block) -> Iterator[Part]:
     inner = next((name for name in ("tool_call", "toolCall", "function") if name in block), "")
     both = {**block, **fields.record(block, inner)}
     both |= fields.record(both, "function")
-    id = fields.text(both, "call_id", "toolCallId", "tool_call_id", "toolUseId", "id")
-    names = ("input", "arguments", "args", "parameters", "action")
+    id = fields.id_in(both, *_CALL_IDS)
+    names = ("input", "arguments", "args", "parameters", "action", "tool_kwargs", "rawInput")
     arguments = next((both[name] for name in names if both.get(name) is not None), None)
-    name = fields.text(both, "name", "toolName", "tool_name") or str(block.get("type"))
-    yield ToolUse(name, arguments, id)
-    for field in ("output", "result", "error"):
-        if both.get(field) is not None:
-            yield ToolResult(both[field], id, name, field == "error" or both.get("runStepStatus") == "failed")
-            break
+    name = fields.text(both, *_TOOL_NAMES) or str(block.get("type"))
+    field = next((one for one in ("output", "result", "error") if both.get(one) is not None), "")
+    states = (both.get(name) for name in ("runStepStatus", "state", "status"))
+    is_error = field == "error" or any(state in ("failed", "error") for state in states)
+    yield from called(name, arguments, id, both.get(field), is_error)
+
+
+_CALL_IDS = (
+    *("call_id", "toolCallId", "tool_call_id", "toolUseId", "tool_use_id", "callId", "toolCallRequestId"),
+    "id",
+)
+_TOOL_NAMES = ("name", "toolName", "tool_name")
 
 
 def _result(block: Block) -> Iterator[Part]:
-    id = fields.text(
-        block, "tool_use_id", "call_id", "toolCallId", "tool_call_id", "toolUseId", "callId", "id"
-    )
     names = ("content", "output", "result", "text", "tool_result")
     output = next((block[name] for name in names if block.get(name) is not None), "")
     is_error = bool(block.get("is_error") or block.get("isError") or block.get("status") == "error")
-    yield ToolResult(output, id, fields.text(block, "name", "toolName", "tool_name"), is_error)
+    yield ToolResult(output, fields.id_in(block, *_CALL_IDS), fields.text(block, *_TOOL_NAMES), is_error)
 
 
 def _refusal(block: Block) -> Iterator[Part]:
-    if text := text_in(block.get("refusal")):
-        yield text
+    yield from parts_of(text_in(block.get("refusal")))
 
 
 def _file(block: Block) -> Iterator[Part]:
@@ -203,33 +213,18 @@ def _thought(block: Block) -> Iterator[Part]:
 
 
 _MEDIA = ("image", "audio", "video", "file", "document", "media")
-_BLOCKS: dict[str, Callable[[Block], Iterator[Part]]] = {
-    **dict.fromkeys(("text", "input_text", "output_text", "markdown", "Text", "summary_text"), _text),
-    **dict.fromkeys(
-        ("thinking", "reasoning", "think", "reasoning_content", "redacted_thinking", "reasoning_text"),
-        _reasoning,
-    ),
-    **dict.fromkeys(
-        ("tool_use", "tool_call", "tool-call", "toolCall", "function_call", "server_tool_use"), _call
-    ),
-    **dict.fromkeys(("server_tool_call", "mcp_tool_use"), _call),
-    **dict.fromkeys(
-        (
-            "tool_result",
-            "tool-result",
-            "toolResult",
-            "function_call_output",
-            "server_tool_result",
-            "tool-return",
-        ),
-        _result,
-    ),
-    **dict.fromkeys(
-        ("image", "image_url", "image_file", "input_image", "file", "input_file", "document"), _file
-    ),
-    "refusal": _refusal,
-    **dict.fromkeys(("step-start", "token_budget", "flag"), _nothing),
+_READERS: dict[Callable[[Block], Iterator[Part]], str] = {
+    _text: "text input_text output_text markdown Text summary_text",
+    _reasoning: "thinking reasoning think reasoning_content redacted_thinking reasoning_text",
+    _call: "tool_use tool_call tool-call toolCall function_call server_tool_use server_tool_call "
+    "mcp_tool_use toolCallRequest tool_call_request",
+    _result: "tool_result tool-result toolResult function_call_output server_tool_result tool-return "
+    "toolCallResult tool_call_result",
+    _file: "image image_url image_file input_image file input_file document",
+    _refusal: "refusal",
+    _nothing: "step-start token_budget flag",
 }
+_BLOCKS = {kind: read for read, kinds in _READERS.items() for kind in kinds.split()}
 """The readers of the blocks of a type."""
 _FIELDS: dict[str, tuple[Callable[[Block], Iterator[Part]], str]] = {
     **dict.fromkeys(("functionCall", "function_call"), (_of_function, "name")),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import cycle
 from typing import Any
 
 from langchain_threadmem.common.inputs import is_number
@@ -14,7 +15,7 @@ from langchain_threadmem.formats.importers import fields
 from langchain_threadmem.formats.importers.blocks import parts_of
 from langchain_threadmem.formats.importers.chats import Chat, Chats
 from langchain_threadmem.formats.importers.parts import Part, ToolResult, ToolUse, arguments_of
-from langchain_threadmem.formats.importers.program import ChatRecord, Program, standard_parts
+from langchain_threadmem.formats.importers.program import ChatRecord, Program
 from langchain_threadmem.formats.importers.said import ASSISTANT, ROLES, TOOL, USER, Said, chat_of
 from langchain_threadmem.formats.importers.source import Format, Source
 from langchain_threadmem.messages.records import as_object
@@ -24,20 +25,18 @@ _TREE = "message_tree_id"
 
 def _is_oasst(value: Any) -> bool:
     """Whether a value is a tree, or a message of a tree, of Open Assistant."""
-    if _TREE not in fields.record({"value": value}, "value"):
-        return False
-    return isinstance(value.get("prompt"), dict) or ("message_id" in value and "role" in value)
+    is_one = isinstance(value, dict) and _TREE in value
+    return is_one and (fields.has(value, prompt=dict) or value.keys() >= {"message_id", "role"})
 
 
 def _of_oasst(value: fields.Record) -> Iterator[ChatRecord]:
-    if isinstance(value.get("prompt"), dict):
-        yield _tree(str(value[_TREE]), [*_flat(value["prompt"])])
-        return
+    is_tree = fields.has(value, prompt=dict)
     trees: dict[str, list[fields.Record]] = {}
-    for row in value["messages"]:
-        trees.setdefault(str(row[_TREE]), []).append(row)
-    for name, rows in trees.items():
-        yield _tree(name, rows)
+    for row in _flat(value["prompt"]) if is_tree else value["messages"]:
+        trees.setdefault(str((value if is_tree else row)[_TREE]), []).append(row)
+    for name, messages in trees.items():
+        metadata = fields.kept(lang=fields.text(messages[0], "lang"))
+        yield ChatRecord({}, messages, name, {"tip": _best(messages), "metadata": metadata})
 
 
 def _flat(message: fields.Record) -> Iterable[fields.Record]:
@@ -47,11 +46,6 @@ def _flat(message: fields.Record) -> Iterable[fields.Record]:
         one = as_object(value, "a reply")
         yield {**one, "parent_id": one.get("parent_id") or parent}
         waiting += [(fields.text(one, "message_id"), reply) for reply in reversed(one.get("replies") or [])]
-
-
-def _tree(name: str, messages: Sequence[fields.Record]) -> ChatRecord:
-    metadata = fields.kept(lang=fields.text(messages[0], "lang") if messages else None)
-    return ChatRecord({}, messages, name, {"tip": _best(messages), "metadata": metadata})
 
 
 def _best(messages: Sequence[fields.Record]) -> str | None:
@@ -72,9 +66,8 @@ OASST = Program(
     "oasst",
     "trees or messages of Open Assistant",
     _is_oasst,
-    lambda message: parts_of(message.get("text")),
-    _of_oasst,
-    lambda value: _is_oasst(value) and "prompt" not in value,
+    conversations=_of_oasst,
+    is_message=lambda value: _is_oasst(value) and "prompt" not in value,
     parents=("parent_id",),
     kept=("lang", "rank", "quality", "synthetic", "review_result", "deleted", "labels", "emojis"),
     asides=("deleted",),
@@ -128,20 +121,17 @@ def _chats_of_sharegpt(source: Source) -> Chats:
 SHAREGPT = Format(_TURNS.name, _TURNS.contents, _chats_of_sharegpt, _is_sharegpt)
 
 
-def _is_ultrachat(value: Any) -> bool:
-    """Whether a value is a conversation whose texts alternate."""
-    texts = fields.values(value, "data")
-    return bool(texts) and all(isinstance(text, str) for text in texts)
-
-
 def _of_ultrachat(value: fields.Record) -> Iterator[ChatRecord]:
-    messages = [
-        {"role": ASSISTANT if n % 2 else USER, "content": text} for n, text in enumerate(value["data"])
-    ]
-    yield ChatRecord(value, messages)
+    roles = cycle((USER, ASSISTANT))
+    yield ChatRecord(value, [{"role": next(roles), "content": text} for text in value["data"]])
 
 
-ULTRACHAT = Program("ultrachat", "conversations of UltraChat", _is_ultrachat, standard_parts, _of_ultrachat)
+ULTRACHAT = Program(
+    "ultrachat",
+    "conversations of UltraChat",
+    lambda value: fields.has(value, data=list) and {*map(type, value["data"])} == {str},
+    conversations=_of_ultrachat,
+)
 
 
 FORMATS = (OASST.format, SHAREGPT, ULTRACHAT.format)

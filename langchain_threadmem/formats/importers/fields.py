@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -64,6 +64,16 @@ def values(value: Any, *path: str) -> list[Any]:
     return found if isinstance(found, list) else []
 
 
+def has(value: Any, **types: type | tuple[type, ...]) -> bool:
+    """Whether a value is an object with fields of some types.
+
+    Example:
+        >>> has({"id": "a", "parts": []}, id=str, parts=list), has({"id": "a"}, parts=list), has("a", id=str)
+        (True, False, False)
+    """
+    return isinstance(value, dict) and all(isinstance(value.get(name), kind) for name, kind in types.items())
+
+
 def records(value: Record, name: str, position: str) -> list[Record]:
     """The objects of a list in a field.
 
@@ -74,6 +84,30 @@ def records(value: Record, name: str, position: str) -> list[Record]:
     return [
         as_object(one, f"value {number} of {name!r} of {position}") for number, one in enumerate(listed, 1)
     ]
+
+
+def nodes(value: Record, name: str, position: str) -> dict[str, Record]:
+    """The objects of an object in a field, by their keys.
+
+    Raises:
+        InputError: A value is no object; the error names the position.
+    """
+    found = as_object(value.get(name), f"{name!r} of {position}")
+    return {key: as_object(one, f"node {key!r} of {position}") for key, one in found.items()}
+
+
+def ancestors(key: str, parent_of: Callable[[str], str | None]) -> Iterator[str]:
+    """The ancestors of a node, up to a root or a circle.
+
+    Example:
+        >>> [*ancestors("c", {"c": "b", "b": "a", "a": "b"}.get)]
+        ['b', 'a']
+    """
+    visited = {key}
+    while (parent := parent_of(key)) is not None and parent not in visited:
+        yield parent
+        visited.add(parent)
+        key = parent
 
 
 def filled(record: Record, names: Iterable[str]) -> Record:
@@ -152,20 +186,9 @@ def _of_text(value: str) -> float | None:
 
 _LOCAL = (
     *("%m/%d/%Y, %I:%M:%S %p", "%m/%d/%Y %I:%M:%S %p", "%m/%d/%Y, %H:%M:%S", "%d/%m/%Y, %H:%M:%S"),
-    *(
-        "%d/%m/%Y %H:%M:%S",
-        "%Y/%m/%d %H:%M:%S",
-        "%Y-%m-%d %H:%M:%S",
-        "%d.%m.%Y, %H:%M:%S",
-        "%d.%m.%Y %H:%M:%S",
-    ),
-    *(
-        "%B %d, %Y %I:%M%p",
-        "%B %d, %Y %H:%M",
-        "%Y-%m-%d@%Hh%Mm%Ss",
-        "%Y-%m-%d @%Hh %Mm %Ss %fms",
-        "%Y-%m-%d@%Hh%Mm%Ss%fms",
-    ),
+    *("%d/%m/%Y %H:%M:%S", "%Y/%m/%d %H:%M:%S", "%Y-%m-%d %H:%M:%S", "%d.%m.%Y, %H:%M:%S"),
+    *("%d.%m.%Y %H:%M:%S", "%B %d, %Y %I:%M%p", "%B %d, %Y %H:%M", "%Y-%m-%d@%Hh%Mm%Ss"),
+    *("%Y-%m-%d @%Hh %Mm %Ss %fms", "%Y-%m-%d@%Hh%Mm%Ss%fms"),
 )
 """The forms of times that programs write in the language of the person."""
 

@@ -30,12 +30,6 @@ _DISCORD = (
 _REPLIES = ("Reply", "19")
 
 
-def _is_discord(value: Any) -> bool:
-    """Whether a JSON document is a channel of Discord."""
-    has_messages = isinstance(fields.at(value, "messages"), list)
-    return has_messages and isinstance(value.get("channel"), dict) and "guild" in value
-
-
 def _of_discord(value: fields.Record) -> Iterator[ChatRecord]:
     channel = value["channel"]
     name = fields.text(channel, "id", "name")
@@ -43,23 +37,21 @@ def _of_discord(value: fields.Record) -> Iterator[ChatRecord]:
         raise InputError("the document has no 'id' in 'channel'")
     guild = fields.text(fields.record(value, "guild"), "name")
     metadata = fields.kept(guild=guild, category=fields.text(channel, "category"))
-    messages = [_message_of_discord(one) for one in fields.records(value, "messages", "the channel")]
+    messages = []
+    for one in fields.records(value, "messages", "the channel"):
+        kind, author = str(one.get("type") or "Default"), fields.record(one, "author")
+        about = {
+            "role": ASSISTANT if author.get("isBot") else USER,
+            "name": fields.text(author, "nickname", "name"),
+            "parent": fields.at(one, "reference", "messageId") if kind in _REPLIES else None,
+            "is_notice": kind not in _DISCORD,
+            "author": fields.text(author, "name"),
+            "pinned": one.get("isPinned"),
+            "edited": one.get("timestampEdited"),
+            "command": one.get("interaction"),
+        }
+        messages.append(one | about)
     yield ChatRecord(channel, messages, f"discord-{name}", {"metadata": metadata, "is_part": True})
-
-
-def _message_of_discord(message: fields.Record) -> fields.Record:
-    kind, author = str(message.get("type") or "Default"), fields.record(message, "author")
-    return {
-        **message,
-        "role": ASSISTANT if author.get("isBot") else USER,
-        "name": fields.text(author, "nickname", "name"),
-        "parent": fields.at(message, "reference", "messageId") if kind in _REPLIES else None,
-        "is_notice": kind not in _DISCORD,
-        "author": fields.text(author, "name"),
-        "pinned": message.get("isPinned"),
-        "edited": message.get("timestampEdited"),
-        "command": message.get("interaction"),
-    }
 
 
 def _parts_of_discord(message: fields.Record) -> Iterator[Part]:
@@ -82,7 +74,7 @@ _SHOWN = ("author", "pinned", "edited", "reactions", "command", "forwarded_from"
 DISCORD = Program(
     "discord",
     "a channel of DiscordChatExporter",
-    _is_discord,
+    lambda value: fields.has(value, messages=list, channel=dict) and "guild" in value,
     _parts_of_discord,
     _of_discord,
     parents=("parent",),
@@ -93,44 +85,45 @@ DISCORD = Program(
 
 def _is_telegram(value: Any) -> bool:
     """Whether a JSON document is a chat or an account of Telegram."""
-    if isinstance(fields.at(value, "chats", "list"), list):
-        return all(_is_telegram_chat(one) for one in value["chats"]["list"][:20])
-    return _is_telegram_chat(value)
-
-
-def _is_telegram_chat(value: Any) -> bool:
-    messages = fields.at(value, "messages")
-    if not isinstance(messages, list) or not value.keys() >= {"type", "id"}:
-        return False
-    return all("date" in one and ("text" in one or "text_entities" in one) for one in messages[:20])
+    listed = fields.at(value, "chats", "list")
+    return all(
+        fields.has(chat, messages=list)
+        and chat.keys() >= {"type", "id"}
+        and all("date" in one and ("text" in one or "text_entities" in one) for one in chat["messages"][:20])
+        for chat in (listed[:20] if isinstance(listed, list) else [value])
+    )
 
 
 def _of_telegram(value: fields.Record) -> Iterator[ChatRecord]:
     listed = fields.values(value, "chats", "list") + fields.values(value, "left_chats", "list")
     for record in listed if "chats" in value else [value]:
         name = f"telegram-{record['id']}"
-        messages = [_message_of_telegram(one) for one in fields.records(record, "messages", f"chat {name!r}")]
+        messages = []
+        for one in fields.records(record, "messages", f"chat {name!r}"):
+            is_service = one.get("type") == "service"
+            about = {
+                "role": SYSTEM if is_service else USER,
+                "name": fields.text(one, "from", "actor"),
+                "parent": one.get("reply_to_message_id"),
+                "is_notice": is_service,
+                "timestamp": one.get("date_unixtime"),
+                "author": one.get("from_id"),
+            }
+            messages.append(one | about)
         metadata = fields.kept(kind=fields.text(record, "type"))
         yield ChatRecord(
             record, messages, name, {"prefix": f"{name}-", "metadata": metadata, "is_part": True}
         )
 
 
-def _message_of_telegram(message: fields.Record) -> fields.Record:
-    is_service = message.get("type") == "service"
-    return {
-        **message,
-        "role": SYSTEM if is_service else USER,
-        "name": fields.text(message, "from", "actor"),
-        "parent": message.get("reply_to_message_id"),
-        "is_notice": is_service,
-        "timestamp": message.get("date_unixtime"),
-        "author": message.get("from_id"),
-    }
-
-
 def _parts_of_telegram(message: fields.Record) -> Iterator[Part]:
-    parts: list[Part] = [text] if (text := _telegram_text(message)).strip() else []
+    text = message.get("text")
+    pieces = text if isinstance(text, list) else [text]
+    if not any(pieces) and isinstance(message.get("text_entities"), list):
+        pieces = message["text_entities"]
+    texts = (fields.at(piece, "text") if isinstance(piece, dict) else piece for piece in pieces)
+    text = "".join(text for text in texts if isinstance(text, str))
+    parts: list[Part] = [text] if text.strip() else []
     for field in ("photo", "file"):
         if path := fields.text(message, field):
             kind = "image" if field == "photo" else str(message.get("media_type") or "file")
@@ -146,30 +139,13 @@ def _parts_of_telegram(message: fields.Record) -> Iterator[Part]:
             yield Other({"type": field, "value": message[field]})
 
 
-def _telegram_text(message: fields.Record) -> str:
-    text = message.get("text")
-    pieces = text if isinstance(text, list) else [text]
-    if not any(pieces) and isinstance(message.get("text_entities"), list):
-        pieces = message["text_entities"]
-    texts = (piece.get("text") if isinstance(piece, dict) else piece for piece in pieces)
-    return "".join(text for text in texts if isinstance(text, str))
-
-
-TELEGRAM = Program(
-    "telegram",
-    "result.json of Telegram",
-    _is_telegram,
-    _parts_of_telegram,
-    _of_telegram,
-    parents=("parent",),
-    kept=_SHOWN,
-    asides=("is_notice",),
+TELEGRAM = DISCORD._replace(
+    name="telegram",
+    contents="result.json of Telegram",
+    fits=_is_telegram,
+    parts=_parts_of_telegram,
+    conversations=_of_telegram,
 )
-
-
-def _is_element(value: Any) -> bool:
-    """Whether a JSON document is a room that Element exported."""
-    return isinstance(fields.at(value, "messages"), list) and {"room_name", "exported_by"} <= value.keys()
 
 
 def _of_element(value: fields.Record) -> Iterator[ChatRecord]:
@@ -177,47 +153,41 @@ def _of_element(value: fields.Record) -> Iterator[ChatRecord]:
     name = next((id for one in events if (id := fields.text(one, "room_id"))), value.get("room_name"))
     if name is None:
         raise InputError("the room has neither a 'room_name' nor messages with a 'room_id'")
-    edits = {
-        fields.at(one, *_RELATION, "event_id"): fields.record(one, "content", "m.new_content")
-        for one in events
-        if _is_edit(one)
-    }
-    messages = [_message_of_element(one, edits) for one in events if not _is_edit(one)]
+    edits: dict[Any, fields.Record] = {}
+    messages: list[fields.Record] = []
+    for event in events:
+        relation = fields.record(event, "content", "m.relates_to")
+        if relation.get("rel_type") == "m.replace":
+            edits[relation.get("event_id")] = fields.record(event, "content", "m.new_content")
+            continue
+        in_thread = relation.get("event_id") if relation.get("rel_type") == "m.thread" else None
+        answered = fields.at(relation, "m.in_reply_to", "event_id")
+        sender = fields.text(event, "sender") or ""
+        about = {
+            "id": event.get("event_id"),
+            "name": sender.removeprefix("@").partition(":")[0],
+            "parent": answered or in_thread,
+            "is_notice": event.get("type") not in _EVENTS,
+            "timestamp": event.get("origin_server_ts"),
+            "author": sender,
+            "content": fields.record(event, "content"),
+            "is_answer": answered is not None,
+            "type": event.get("type"),
+        }
+        messages.append(about)
+    for one in messages:
+        one["edited"] = one["id"] in edits
+        one["content"] = edits.get(one["id"]) or one["content"]
+        is_answer = one["content"].get("msgtype") == "m.notice"
+        one["role"] = SYSTEM if one["is_notice"] else ASSISTANT if is_answer else USER
     metadata = fields.kept(topic=value.get("topic"))
     others = {"title": value.get("room_name"), "metadata": metadata, "is_part": True}
     yield ChatRecord({}, messages, f"element-{name}", others)
 
 
-_RELATION = ("content", "m.relates_to")
-
-
-def _is_edit(event: fields.Record) -> bool:
-    return bool(fields.at(event, *_RELATION, "rel_type") == "m.replace")
-
-
-def _message_of_element(event: fields.Record, edits: dict[Any, fields.Record]) -> fields.Record:
-    sender, is_notice = fields.text(event, "sender") or "", event.get("type") not in _EVENTS
-    relation = fields.record(event, *_RELATION)
-    in_thread = relation.get("event_id") if relation.get("rel_type") == "m.thread" else None
-    answered = fields.at(relation, "m.in_reply_to", "event_id")
-    edit = edits.get(event.get("event_id"))
-    content = edit or fields.record(event, "content")
-    return {
-        "id": event.get("event_id"),
-        "role": SYSTEM if is_notice else ASSISTANT if content.get("msgtype") == "m.notice" else USER,
-        "name": sender.removeprefix("@").partition(":")[0],
-        "parent": answered or in_thread,
-        "is_notice": is_notice,
-        "timestamp": event.get("origin_server_ts"),
-        "author": sender,
-        "edited": edit is not None,
-        "content": content,
-        "is_answer": answered is not None,
-        "type": event.get("type"),
-    }
-
-
 _EVENTS = ("m.room.message", "m.sticker")
+
+
 _QUOTE = re.compile(r"(?:^>.*\n)+\n?")
 """The quoted message at the beginning of an answer."""
 
@@ -243,15 +213,12 @@ _MEDIA = {
     "m.video": "video",
     "m.file": "file",
 }
-ELEMENT = Program(
-    "element",
-    "a room of Matrix that Element exported as JSON",
-    _is_element,
-    _parts_of_element,
-    _of_element,
-    parents=("parent",),
-    kept=_SHOWN,
-    asides=("is_notice",),
+ELEMENT = DISCORD._replace(
+    name="element",
+    contents="a room of Matrix that Element exported as JSON",
+    fits=lambda value: fields.has(value, messages=list) and {"room_name", "exported_by"} <= value.keys(),
+    parts=_parts_of_element,
+    conversations=_of_element,
 )
 
 
@@ -265,51 +232,34 @@ _SPOKEN = (
 _NOTICES = re.compile(r"^(channel|group|bot|pinned|unpinned|reminder|huddle|sh_room|tombstone|joiner)_")
 
 
-def _is_slack(value: object) -> bool:
-    """Whether an item of a JSON file is a message of Slack."""
-    return fields.at(value, "type") == "message" and isinstance(fields.at(value, "ts"), str)
-
-
 def _chats_of_slack(source: Source) -> Chats:
     """A day of a channel; the conversation is the channel, which is the folder of the file."""
-    people = _names(source.beside("../users.json"))
-    channels = _channels(source)
+    listed = source.beside("../users.json")
+    users = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+    people = {
+        str(one.get("id")): _name(one.get("profile")) or _name(one) or str(one.get("id")) for one in users
+    }
+    channel = source.folder or source.name
+    about: fields.Record = {}
+    for name in ("channels", "groups", "mpims", "dms"):
+        for one in source.beside(f"../{name}.json") or ():
+            about = one if str(one.get("name") or one.get("id")) == channel else about
     said: list[Said] = []
     yield from source.each(lambda message, position: said.append(_of_slack(message, people, position)))
-    channel = source.folder or source.name
-    about = channels.get(channel, {})
+    metadata = {name: fields.text(about.get(name), "value") for name in ("topic", "purpose")}
     yield chat_of(
         "the day",
         f"slack-{fields.text(about, 'id') or channel}",
         [*{one.key: one for one in reversed(said)}.values()][::-1],  # A broadcast reply occurs twice.
         title=channel,
         archived=source.time if about.get("is_archived") else None,
-        metadata=fields.kept(
-            topic=fields.text(about.get("topic"), "value"), purpose=fields.text(about.get("purpose"), "value")
-        ),
+        metadata=fields.kept(**metadata),
         is_part=True,
     )
 
 
-def _names(users: Any) -> dict[str, str]:
-    """The names of people by their ids."""
-    people = [one for one in users if isinstance(one, dict)] if isinstance(users, list) else []
-    return {
-        str(one.get("id")): _name(one.get("profile")) or _name(one) or str(one.get("id")) for one in people
-    }
-
-
 def _name(person: Any) -> str | None:
     return fields.text(person, "display_name", "real_name", "name")
-
-
-def _channels(source: Source) -> dict[str, fields.Record]:
-    found: dict[str, fields.Record] = {}
-    for name in ("channels", "groups", "mpims", "dms"):
-        listed = source.beside(f"../{name}.json")
-        for one in listed if isinstance(listed, list) else ():
-            found[str(one.get("name") or one.get("id"))] = one
-    return found
 
 
 def _of_slack(message: fields.Record, people: dict[str, str], position: str) -> Said:
@@ -348,7 +298,12 @@ def _of_slack(message: fields.Record, people: dict[str, str], position: str) -> 
     )
 
 
-SLACK = Format("slack", "the folder of Slack's export", _chats_of_slack, _is_slack)
+SLACK = Format(
+    "slack",
+    "the folder of Slack's export",
+    _chats_of_slack,
+    lambda value: fields.has(value, ts=str) and value.get("type") == "message",
+)
 
 
 _LINE = re.compile(
@@ -358,29 +313,21 @@ _LINE = re.compile(
 _SPEAKER = re.compile(r"^(?:\u200e)?(?P<name>[^:\n]{1,80}?):\s(?P<text>.*)$", re.DOTALL)
 
 
-def _is_text_of_whatsapp(text: str) -> bool:
-    """Whether a text is a chat of WhatsApp: the first line is a message with a time."""
-    first = next((line for line in text.splitlines() if line.strip()), "")
-    return bool(_LINE.match(first.strip()))
-
-
 def _chats_of_whatsapp(source: Source) -> Chats:
     """The conversation of a text, in which each message continues the message before it."""
     said: list[Said] = []
     records = [*_records(source.lines())]
-    day_first = _is_day_first(date for date, _, _ in records)
+    day_first = not any(int(re.split(r"[./-]", date)[1]) > 12 for date, _, _ in records)
     for date, time, text in records:
         found = _SPEAKER.match(text)
         name, content = (found["name"].strip(), found["text"]) if found else (None, text)
         previous = said[-1].key if said else None
         content = content.replace("\u200e", "").strip()
         key = chained_id("import-", previous, [date, time, text])
-        said.append(
-            Said(key, previous, USER if name else SYSTEM, [content], _when(date, time, day_first), None, name)
-        )
-    title = (
-        re.sub(r"^WhatsApp[ -]Chat (with |mit |con |avec )?(- )?", "", source.name).strip("_ ") or source.name
-    )
+        role, when = USER if name else SYSTEM, _when(date, time, day_first)
+        said.append(Said(key, previous, role, [content], when, None, name))
+    named = re.sub(r"^WhatsApp[ -]Chat (with |mit |con |avec )?(- )?", "", source.name).strip("_ ")
+    title = named or source.name
     yield chat_of("the chat", f"whatsapp-{title}", said, title=title)
 
 
@@ -399,12 +346,6 @@ def _records(lines: Iterable[str]) -> Iterator[tuple[str, str, str]]:
         yield current[0], current[1], current[2].rstrip()
 
 
-def _is_day_first(dates: Iterable[str]) -> bool:
-    """Whether the day stands before the month: unless a second number is above 12."""
-    seconds_of_dates = [int(re.split(r"[./-]", date)[1]) for date in dates]
-    return not any(number > 12 for number in seconds_of_dates)
-
-
 def _when(date: str, time: str, day_first: bool) -> float | None:
     numbers = [int(number) for number in re.split(r"[./-]", date)]
     if numbers[0] > 31:
@@ -421,7 +362,10 @@ def _when(date: str, time: str, day_first: bool) -> float | None:
 
 
 WHATSAPP = Format(
-    "whatsapp_chat", "a chat of WhatsApp as text", _chats_of_whatsapp, is_text=_is_text_of_whatsapp
+    "whatsapp_chat",
+    "a chat of WhatsApp as text",
+    _chats_of_whatsapp,
+    is_text=lambda text: bool(_LINE.match(text.lstrip().partition("\n")[0].strip())),
 )
 
 

@@ -3,87 +3,57 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-_CONVERSATIONS = "import conversations.json of the same export"
-
-
-class _OtherFile(NamedTuple):
-    """A kind of file without chats.
-
-    Attributes:
-        contents: What the file has, and the file to import.
-        names: Names of such files.
-        fields: Fields that an item of such a file has.
-    """
-
-    contents: str
-    names: Sequence[str] = ()
-    fields: frozenset[str] = frozenset()
-
-
-_OTHERS = (
-    _OtherFile(
-        f"the projects of Claude, no chats; {_CONVERSATIONS}", (), frozenset({"prompt_template", "docs"})
+_CONVERSATIONS = "; import conversations.json of the same export"
+_OTHERS: tuple[tuple[str, str, set[str]], ...] = (
+    ("the projects of Claude, no chats" + _CONVERSATIONS, "", {"prompt_template", "docs"}),
+    ("the memories of Claude, no chats" + _CONVERSATIONS, "", {"conversations_memory"}),
+    ("the account of Claude, no chats" + _CONVERSATIONS, "", {"full_name", "email_address"}),
+    (
+        "ratings of messages of ChatGPT, no chats" + _CONVERSATIONS,
+        "message_feedback.json",
+        {"rating", "conversation_id"},
     ),
-    _OtherFile(
-        f"the memories of Claude, no chats; {_CONVERSATIONS}", (), frozenset({"conversations_memory"})
+    (
+        "links to shared chats of ChatGPT, no messages" + _CONVERSATIONS,
+        "shared_conversations.json",
+        {"conversation_id", "is_anonymous"},
     ),
-    _OtherFile(
-        f"the account of Claude, no chats; {_CONVERSATIONS}", (), frozenset({"full_name", "email_address"})
+    (
+        "snippets of compared answers of ChatGPT, no chats" + _CONVERSATIONS,
+        "model_comparisons.json",
+        {"evaluation_name"},
     ),
-    _OtherFile(
-        f"ratings of messages of ChatGPT, no chats; {_CONVERSATIONS}",
-        ("message_feedback.json",),
-        frozenset({"rating", "conversation_id"}),
+    (
+        "the names of files of ChatGPT, no chats" + _CONVERSATIONS,
+        "conversation_asset_file_names.json",
+        set(),
     ),
-    _OtherFile(
-        f"links to shared chats of ChatGPT, no messages; {_CONVERSATIONS}",
-        ("shared_conversations.json",),
-        frozenset({"conversation_id", "is_anonymous"}),
-    ),
-    _OtherFile(
-        f"snippets of compared answers of ChatGPT, no chats; {_CONVERSATIONS}",
-        ("model_comparisons.json",),
-        frozenset({"evaluation_name"}),
-    ),
-    _OtherFile(
-        f"the names of files of ChatGPT, no chats; {_CONVERSATIONS}",
-        ("conversation_asset_file_names.json",),
-    ),
-    _OtherFile(
-        f"the files of ChatGPT, no chats; {_CONVERSATIONS}",
-        ("library_files.json",),
-        frozenset({"file_id", "file_name"}),
-    ),
-    _OtherFile(
+    ("the files of ChatGPT, no chats" + _CONVERSATIONS, "library_files.json", {"file_id", "file_name"}),
+    (
         "a list of names of Slack, no chats; import the folder of the export",
-        ("channels.json",),
-        frozenset({"id", "name", "profile"}),
+        "channels.json",
+        {"id", "name", "profile"},
     ),
-    _OtherFile(
-        f"data of an account of ChatGPT, no chats; {_CONVERSATIONS}",
-        (
-            "user.json",
-            "users.json",
-            "user_settings.json",
-            "group_chats.json",
-            "shopping.json",
-            "sora.json",
-            "basispoints.json",
-            "codex.json",
-        ),
+    (
+        "data of an account of ChatGPT, no chats" + _CONVERSATIONS,
+        "user.json users.json user_settings.json group_chats.json shopping.json sora.json basispoints.json "
+        "codex.json",
+        set(),
     ),
-    _OtherFile(
+    (
         "the name of a thread of Jan, no messages; import messages.jsonl beside it, or the folder",
-        ("thread.json",),
-        frozenset({"object", "assistants"}),
+        "thread.json",
+        {"object", "assistants"},
     ),
-    _OtherFile(
+    (
         "data of an account of Grok, no chats; import prod-grok-backend.json of the same export",
-        ("prod-mc-auth-mgmt-api.json", "prod-mc-billing.json"),
+        "prod-mc-auth-mgmt-api.json prod-mc-billing.json",
+        set(),
     ),
 )
+"""What kinds of files have, and the file to import; their names; fields that an item of such a file has."""
 
 
 def other_file(name: str, beginning: str, values: Sequence[Any]) -> str | None:
@@ -98,17 +68,19 @@ def other_file(name: str, beginning: str, values: Sequence[Any]) -> str | None:
         >>> other_file("memories.json", "", [{"conversations_memory": "Keeps bees."}])
         'the memories of Claude, no chats; import conversations.json of the same export'
     """
-    if beginning.lstrip()[:1] == "<":
-        return _page(name, beginning)
-    for other in _OTHERS:
-        fields = other.fields
+    start = beginning.lstrip()[:200].lower()
+    if start.startswith("<"):
+        if not start.startswith(("<html", "<!doctype", "<head")):
+            return None
+        if "activity" in name.lower():
+            return "the activity as a page; choose JSON in Google Takeout, and import MyActivity.json"
+        return f"a page for people{_CONVERSATIONS}, or the JSON of the same export"
+    for contents, _, fields in _OTHERS:
         if fields and values and all(isinstance(value, dict) and fields <= value.keys() for value in values):
-            return other.contents
-    if name.lower().endswith(".dat"):
-        return None
-    found = next((other for other in _OTHERS if name.lower() in other.names), None)
-    if found is not None:
-        return found.contents
+            return contents
+    for contents, names, _ in _OTHERS:
+        if name.lower() in names.split():
+            return contents
     if name.startswith("conversations") and values in ([], [{"conversations": []}]):
         return "no conversations"
     return None
@@ -129,12 +101,3 @@ def other_database(tables: Collection[str]) -> str | None:
     if "checkpoints" in tables:
         return "checkpoints of LangGraph; copy them with threadmem import-checkpoints"
     return None
-
-
-def _page(name: str, beginning: str) -> str | None:
-    """What a page has, if it is of an export."""
-    if not beginning.lstrip()[:200].lower().startswith(("<html", "<!doctype", "<head")):
-        return None
-    if "activity" in name.lower():
-        return "the activity as a page; choose the format JSON in Google Takeout, and import MyActivity.json"
-    return f"a page for people; {_CONVERSATIONS}, or the JSON of the same export"

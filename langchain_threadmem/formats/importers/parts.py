@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,40}")
@@ -78,6 +78,21 @@ def at_once(parts: Iterable[Part]) -> list[Part]:
     found = [*parts]
     results = [part for part in found if isinstance(part, ToolResult)]
     return [part for part in found if not isinstance(part, ToolResult)] + results
+
+
+def called(
+    name: str | None, arguments: Any, id: str | None, output: Any, is_error: bool = False
+) -> Iterator[ToolUse | ToolResult]:
+    """A call of a tool, and its result unless the output is `None`.
+
+    Example:
+        >>> [*called("add", {"a": 1}, "c1", None)], len([*called("add", {"a": 1}, "c1", "2")])
+        ([ToolUse(name='add', arguments={'a': 1}, id='c1')], 2)
+    """
+    name = name or "tool"
+    yield ToolUse(name, arguments, id)
+    if output is not None:
+        yield ToolResult(output, id, name, is_error)
 
 
 def named_id(id: str | None) -> str | None:

@@ -22,30 +22,12 @@ from typing import IO, Any, BinaryIO, cast
 from langchain_threadmem.common.inputs import path_of
 from langchain_threadmem.errors import InputError, PersistenceError
 
-UNREADABLE = (
-    OSError,
-    EOFError,
-    zipfile.BadZipFile,
-    zlib.error,
-    RuntimeError,
-    NotImplementedError,
-    ValueError,
-)
+UNREADABLE = (OSError, EOFError, zipfile.BadZipFile, zlib.error, RuntimeError, ValueError)
 """The errors of reading damaged, encrypted and unusually compressed files."""
 _ZIP, _GZIP = b"PK\x03\x04", b"\x1f\x8b"
 _SUFFIXES = {
     "",
-    ".json",
-    ".jsonl",
-    ".ndjson",
-    ".md",
-    ".txt",
-    ".db",
-    ".sqlite",
-    ".sqlite3",
-    ".zip",
-    ".gz",
-    ".html",
+    *[".json", ".jsonl", ".ndjson", ".md", ".txt", ".db", ".sqlite", ".sqlite3", ".zip", ".gz", ".html"],
 }
 """The suffixes of the files in folders and archives that are looked at."""
 _SKIPPED = {".git", ".svn", "node_modules", "__pycache__", "__MACOSX", ".venv"}
@@ -293,16 +275,8 @@ def _on_disk(path: Path, folder: Path, state: os.stat_result, *, is_given: bool)
 
 def _extracted(file: InputFile) -> InputFile:
     """A file that gzip has compressed."""
-    return InputFile(
-        file.label,
-        file.path.with_suffix("") if file.path.suffix == ".gz" else file.path,
-        file.size,
-        file.time,
-        file.is_given,
-        None,
-        lambda: cast("IO[bytes]", _Gzip(file.open())),
-        file._folder,
-    )
+    path = file.path.with_suffix("") if file.path.suffix == ".gz" else file.path
+    return replace(file, path=path, on_disk=None, _open=lambda: cast("IO[bytes]", _Gzip(file.open())))
 
 
 def _suffix(path: Path | PurePosixPath) -> str:

@@ -28,8 +28,6 @@ _TIMES = (
 _MODELS = ("model", "originLLM", "modelId", "modelName", "model_name")
 _LIST = "the list of messages"
 ReadParts = Callable[[fields.Record], Iterable[Part]]
-ReadMessage = Callable[[Any, str | None, str], Said]
-"""Reads a message, given the key of the message before it and its position."""
 
 
 class ChatRecord(NamedTuple):
@@ -44,7 +42,7 @@ class ChatRecord(NamedTuple):
     """
 
     record: fields.Record
-    messages: Sequence[Any]
+    messages: Iterable[Any]
     name: str | None = None
     others: Mapping[str, Any] = {}
     system: Any = None
@@ -54,10 +52,34 @@ def itself(value: fields.Record) -> Iterator[ChatRecord]:
     yield ChatRecord(value, value.get("messages") or [])
 
 
+def ready(message: fields.Record) -> Iterable[Part]:
+    """The parts of a message that `Program.conversations` has read."""
+    found: Iterable[Part] = message["parts"]
+    return found
+
+
 def all_are(value: Any, is_message: Callable[[Any], bool], name: str = "messages") -> bool:
     """Whether a value is a message, a list of messages, or an object with such a list in a field."""
     listed = fields.at(value, name) if isinstance(value, dict) else value
     return all(map(is_message, listed)) and bool(listed) if isinstance(listed, list) else is_message(value)
+
+
+def standard_parts(message: fields.Record) -> Iterator[Part]:
+    """The parts of a message with the fields of OpenAI, and of programs that follow them."""
+    for name in ("reasoning_content", "reasoning", "thinking", "thinking_content"):
+        if isinstance(message.get(name), str) and message[name].strip():
+            yield Reasoning(message[name])
+    content = message.get("content")
+    id = fields.text(message, "tool_call_id", "toolCallId")
+    if id is not None and ROLES.get(str(_role_in(message)).lower()) == TOOL:
+        output = message.get("text") if content is None else content
+        yield ToolResult(output, id, fields.text(message, "name"))
+    else:
+        yield from parts_of(message.get("text") if content in (None, "") else content)
+    for call in (one for name in ("tool_calls", "toolCalls") for one in message.get(name) or ()):
+        yield from parts_of({**call, "type": "tool_call"})
+    for name in ("files", "attachments", "experimental_attachments"):
+        yield from files_of(message.get(name))
 
 
 class Program(NamedTuple):
@@ -75,7 +97,6 @@ class Program(NamedTuple):
         parents: The fields with the key of the parent; a message without one continues the message before it.
         kept: The fields of a message that are kept beside its content.
         asides: The fields of messages that are asides.
-        said: Reads the messages of a conversation with other rules.
         is_database: Whether an SQLite database is one of the program.
         rows: The values of a database, for `conversations`.
     """
@@ -83,14 +104,13 @@ class Program(NamedTuple):
     name: str
     contents: str
     fits: Callable[[Any], bool]
-    parts: ReadParts
+    parts: ReadParts = standard_parts
     conversations: Callable[[fields.Record], Iterable[ChatRecord]] = itself
     is_message: Callable[[Any], bool] = lambda value: False
     names: Sequence[str] = ()
     parents: Sequence[str] = ()
     kept: Sequence[str] = ()
     asides: Sequence[str] = ()
-    said: Callable[[ChatRecord, ReadMessage, str], list[Said]] | None = None
     is_database: Callable[[Source], bool] | None = None
     rows: Callable[[Source], Iterable[fields.Record]] | None = None
 
@@ -136,17 +156,14 @@ class Program(NamedTuple):
         name = conversation.name or fields.id_in(record, *(self.names or _NAMES))
         if name is None and self.names:
             raise InputError(f"{position} has no {self.names[0]!r}; it is not a conversation of {self.name}")
-        said = system_prompt(conversation.system)
-        if self.said is not None:
-            said += self.said(conversation, self.message, position)
-        else:
-            said += self.linked(conversation.messages, position)
+        said = system_prompt(conversation.system) + self.linked(conversation.messages, position)
         if name is None:  # The messages of a file, or the only conversation of a file, have its name.
             is_one = source.read == 1 or position == _LIST
-            name = source.name if is_one else f"{source.name}-{source.read}"
+            name = source.name.removesuffix(".conversation")
+            name = name if is_one else f"{name}-{source.read}"
         return chat_of(position, name, said, record, **conversation.others)
 
-    def linked(self, messages: Sequence[Any], position: str) -> list[Said]:
+    def linked(self, messages: Iterable[Any], position: str) -> list[Said]:
         """The messages, each of which continues its parent, or the message before it."""
         said: list[Said] = []
         keys: set[str] = set()
@@ -216,23 +233,3 @@ def _role_in(message: fields.Record) -> Any:
         kind = str(message.get("type") or "")
         role = kind if kind.lower() in ROLES else message.get("sender")
     return role
-
-
-def standard_parts(message: fields.Record) -> Iterator[Part]:
-    """The parts of a message with the fields of OpenAI, and of programs that follow them."""
-    for name in ("reasoning_content", "reasoning", "thinking", "thinking_content"):
-        if isinstance(message.get(name), str) and message[name].strip():
-            yield Reasoning(message[name])
-    content = message.get("content")
-    id = fields.text(message, "tool_call_id", "toolCallId")
-    if id is not None and ROLES.get(str(_role_in(message)).lower()) == TOOL:
-        yield ToolResult(
-            message.get("text") if content is None else content, id, fields.text(message, "name")
-        )
-    else:
-        yield from parts_of(message.get("text") if content in (None, "") else content)
-    for name in ("tool_calls", "toolCalls"):
-        for call in message.get(name) or ():
-            yield from parts_of({**call, "type": "tool_call"})
-    for name in ("files", "attachments", "experimental_attachments"):
-        yield from files_of(message.get(name))

@@ -276,13 +276,10 @@ def mark_sorted(conn: Conn, owner: str, name: str) -> None:
     tree = trees.find(conn, owner, name)
     if tree is not None:
         trees.lock(conn, tree)
-        _mark(conn, tree, is_sorted=True)
-
-
-def _mark(conn: Conn, tree: int, is_sorted: bool) -> None:
-    profile = catalogue.profile_of(conn, tree)
-    if profile.metadata.get(SORTED) is not None and profile.metadata[SORTED] is not is_sorted:
-        catalogue.put_profile(conn, tree, profile._replace(metadata={**profile.metadata, SORTED: is_sorted}))
+        profile = catalogue.profile_of(conn, tree)
+        if profile.metadata.get(SORTED) is False:
+            sorted_metadata = {**profile.metadata, SORTED: True}
+            catalogue.put_profile(conn, tree, profile._replace(metadata=sorted_metadata))
 
 
 def _places(conn: Conn, tree: int) -> dict[str, NodeKey]:

@@ -93,7 +93,7 @@ class Source:
     def each(self, read: Read) -> Chats:
         """The results of `read` for value and position of each item; a refused item is a `Bad`."""
         for item in self.items():
-            yield from checked(item.where, _read_item, read, item)
+            yield from checked(item.where, lambda item: read(object_of(item), item.where), item)
 
     def lines(self) -> Iterator[str]:
         """The lines of a text from its beginning, without line ends.
@@ -127,6 +127,32 @@ class Source:
                 yield row
         except sqlite3.Error as error:
             raise unreadable(self.label, error) from error
+
+    def has(self, **tables: set[str]) -> bool:
+        """Whether the database has tables with some columns."""
+        return all(self.tables.get(name, set()) >= columns for name, columns in tables.items())
+
+    def tables_with(self, columns: set[str]) -> list[str]:
+        """The tables of the database with some columns, by name."""
+        return [name for name, found in sorted(self.tables.items()) if found >= columns]
+
+    def records(
+        self, table: str, columns: Iterable[str], rest: str, *values: object
+    ) -> Iterator[dict[str, Any]]:
+        """The rows of a table; none without the table, and `None` in place of columns that it does not have.
+
+        Args:
+            table: The table.
+            columns: The columns.
+            rest: The end of the query, such as `ORDER BY id`.
+            values: The parameters of the query.
+        """
+        names = [*columns]
+        if table not in self.tables:
+            return
+        listed = ", ".join(quoted(name) if name in self.tables[table] else "NULL" for name in names)
+        for row in self.rows(f"SELECT {listed} FROM {quoted(table)} {rest}", *values):
+            yield dict(zip(names, row, strict=True))
 
     def beside(self, name: str) -> Any:
         """The parsed JSON of another file of the folder or archive; `None` without such a file."""
@@ -163,13 +189,13 @@ def _decoded(beginning: bytes) -> str:
         return ""
 
 
+def quoted(name: str) -> str:
+    """The name of a table or a column in SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
 Read = Callable[..., Chat | Iterable[Chat | Bad] | None]
 """Reads an item, or several values of it."""
-
-
-def each_item(read: Read) -> Callable[[Source], Chats]:
-    """The reader of files, each item of which `read` reads, given its value and its position."""
-    return lambda source: source.each(read)
 
 
 def checked(where: str, read: Read, *arguments: Any) -> Chats:
@@ -185,10 +211,6 @@ def checked(where: str, read: Read, *arguments: Any) -> Chats:
         yield from (found,) if isinstance(found, Chat) else found or ()
     except FAULTS as error:
         yield Bad(problem_of(error, where))
-
-
-def _read_item(read: Read, item: Item) -> Chat | Iterable[Chat | Bad] | None:
-    return read(object_of(item), item.where)
 
 
 FAULTS = (AttributeError, LookupError, TypeError, ValueError, RecursionError)

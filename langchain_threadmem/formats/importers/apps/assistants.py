@@ -18,20 +18,17 @@ from langchain_threadmem.formats.importers import fields
 from langchain_threadmem.formats.importers.blocks import files_of, parts_of
 from langchain_threadmem.formats.importers.parts import File, Other, Part, Reasoning, ToolResult, ToolUse
 from langchain_threadmem.formats.importers.program import ChatRecord, Program, standard_parts
-from langchain_threadmem.formats.importers.said import ASSISTANT, USER
+from langchain_threadmem.formats.importers.said import ASSISTANT, ROLES, USER
 from langchain_threadmem.messages.records import as_object
 
-_ROOT = "root"
 _TEXTS = ("REQUEST", "RESPONSE", "ANSWER", "TIP")
 
 
 def _is_deepseek(value: Any) -> bool:
-    mapping = fields.at(value, "mapping")
-    if not isinstance(mapping, dict):
+    if not fields.has(value, mapping=dict):
         return bool(_session(value))
-    root = mapping.get(_ROOT)
-    is_root = isinstance(root, dict) and root.get("message") is None and root.get("id") == _ROOT
-    return "inserted_at" in value or is_root
+    root = fields.record(value, "mapping", "root")
+    return "inserted_at" in value or (root.get("message") is None and root.get("id") == "root")
 
 
 def _session(value: Any) -> fields.Record:
@@ -43,33 +40,28 @@ def _session(value: Any) -> fields.Record:
 def _of_deepseek(value: fields.Record) -> Iterator[ChatRecord]:
     session = _session(value)
     about = session.get("chat_session") or value
-    name = fields.text(about, "id") or ""
     messages = fields.records(session, "chat_messages", "the chat") if session else [*_in_mapping(value)]
     by_key: dict[str | None, fields.Record] = {}
     for message in messages:
         key, parent = (fields.id_in(message, field) for field in ("message_id", "parent_id"))
         by_key[key] = message
-        message |= {"role": _role(message, by_key.get(parent)), "sources": [*_sources(message)]}
-    yield ChatRecord(about, messages, others={"prefix": f"{name}-"})
+        fragments = fields.values(message, "fragments")
+        found = [one for fragment in fragments for one in fields.values(fragment, "results")]
+        found += fields.values(message, "search_results")
+        sources = [one for one in found if isinstance(one, dict)]
+        message |= {"role": _role(message, by_key.get(parent)), "sources": sources}
+    yield ChatRecord(about, messages, others={"prefix": f"{fields.text(about, 'id') or ''}-"})
 
 
 def _in_mapping(value: fields.Record) -> Iterator[fields.Record]:
     """The messages of a tree, each with the nearest node above it that has a message."""
-    nodes = {
-        key: as_object(node, f"node {key!r}")
-        for key, node in as_object(value["mapping"], "'mapping'").items()
-    }
+    nodes = fields.nodes(value, "mapping", "the chat")
     for key, node in nodes.items():
         if message := node.get("message"):
-            parent, seen = node.get("parent"), {key}
-            while (above := nodes.get(str(parent))) and not above.get("message") and str(parent) not in seen:
-                seen.add(str(parent))
-                parent = above.get("parent")
-            yield {
-                **as_object(message, f"the message of node {key!r}"),
-                "message_id": key,
-                "parent_id": parent,
-            }
+            parents = fields.ancestors(key, lambda key: fields.id_in(nodes.get(key), "parent"))
+            parent = next((one for one in parents if one not in nodes or nodes[one].get("message")), None)
+            message = as_object(message, f"the message of node {key!r}")
+            yield {**message, "message_id": key, "parent_id": parent}
 
 
 def _role(message: fields.Record, before: fields.Record | None) -> str:
@@ -82,17 +74,8 @@ def _role(message: fields.Record, before: fields.Record | None) -> str:
     return ASSISTANT if is_answer else USER
 
 
-def _sources(message: fields.Record) -> Iterator[fields.Record]:
-    found = [fields.values(one, "results") for one in fields.values(message, "fragments")]
-    for results in (*found, fields.values(message, "search_results")):
-        yield from (one for one in results if isinstance(one, dict))
-
-
 def _parts_of_deepseek(message: fields.Record) -> Iterator[Part]:
     fragments = [one for one in fields.values(message, "fragments") if isinstance(one, dict)]
-    if not fragments:
-        yield from standard_parts(message)
-        return
     for one in fragments:
         kind, content = str(one.get("type") or ""), one.get("content")
         if kind == "THINK":
@@ -101,7 +84,7 @@ def _parts_of_deepseek(message: fields.Record) -> Iterator[Part]:
             yield from parts_of(content if isinstance(content, str) else None)
             if kind not in _TEXTS:
                 yield Other(one)
-    yield from files_of(message.get("files"))
+    yield from files_of(message.get("files")) if fragments else standard_parts(message)
 
 
 DEEPSEEK = Program(
@@ -121,19 +104,16 @@ _CARD = re.compile(r"\s*<grok:render\b.*?</grok:render>", re.DOTALL)
 _SOURCES = ("cited_web_search_results", "web_search_results", "xpost_ids", "cited_xposts", "xposts")
 
 
-def _is_grok(value: Any) -> bool:
-    return isinstance(fields.at(value, "conversation"), dict) and isinstance(value.get("responses"), list)
-
-
 def _of_grok(value: fields.Record) -> Iterator[ChatRecord]:
     about = value["conversation"]
     messages = []
     for outer in fields.records(value, "responses", "the conversation"):
         one = fields.record(outer, "response") or outer
-        is_user = str(one.get("sender") or "").lower() in ("human", "user")
+        role = ROLES.get(str(one.get("sender") or "").lower())
         model = fields.text(one, "model") or fields.at(one, "metadata", "requestModelDetails", "modelId")
         sources = [source for name in _SOURCES for source in fields.values(one, name)]
-        messages.append({**one, "role": USER if is_user else ASSISTANT, "model": model, "sources": sources})
+        role = USER if role == USER else ASSISTANT
+        messages.append({**one, "role": role, "model": model, "sources": sources})
     projects = fields.values(about, "workspaces") or fields.values(about, "project_ids")
     metadata = fields.kept(temporary=bool(about.get("temporary")), projects=projects)
     yield ChatRecord(about, messages, fields.text(about, "conversation_id"), {"metadata": metadata})
@@ -156,7 +136,7 @@ def _parts_of_grok(response: fields.Record) -> Iterator[Part]:
 GROK = Program(
     "grok",
     "prod-grok-backend.json of Grok's export",
-    _is_grok,
+    lambda value: fields.has(value, conversation=dict, responses=list),
     _parts_of_grok,
     _of_grok,
     names=("conversation_id", "id"),
@@ -177,9 +157,11 @@ def _is_huggingchat(value: Any) -> bool:
 
 def _of_huggingchat(value: fields.Record) -> Iterator[ChatRecord]:
     messages = fields.records(value, "messages", "the conversation")
-    if any(one.get("ancestors") or one.get("children") for one in messages):
-        messages = [{**one, "parent": (one.get("ancestors") or [None])[-1]} for one in messages]
-    messages = [{**one, "model": fields.at(one, "routerMetadata", "model")} for one in messages]
+    is_tree = any(one.get("ancestors") or one.get("children") for one in messages)
+    for one in messages:
+        one["model"] = fields.at(one, "routerMetadata", "model")
+        if is_tree:
+            one["parent"] = (one.get("ancestors") or [None])[-1]
     instructions, assistant = fields.text(value, "preprompt"), fields.id_in(value, "assistantId")
     metadata = fields.kept(instructions=instructions, assistant=assistant)
     yield ChatRecord(value, messages, others={"metadata": metadata})
@@ -192,8 +174,7 @@ def _parts_of_huggingchat(message: fields.Record) -> Iterator[Part]:
     for update in fields.values(message, "updates"):
         if fields.at(update, "type") == "tool":
             yield from _step(update)
-    yield from parts_of(message.get("content"))
-    yield from files_of(message.get("files"))
+    yield from [*parts_of(message.get("content")), *files_of(message.get("files"))]
 
 
 def _step(update: fields.Record) -> Iterator[Part]:
@@ -203,11 +184,10 @@ def _step(update: fields.Record) -> Iterator[Part]:
     if kind in ("call", "parameters"):
         call = fields.record(update, "call") or update
         yield ToolUse(str(call.get("name")), call.get("parameters"), id)
-    elif kind == "result":
-        is_error = result.get("status") == "error"
-        yield ToolResult(result.get("message" if is_error else "outputs"), id, is_error=is_error)
-    elif kind == "error":
-        yield ToolResult(update.get("message"), id, is_error=True)
+    elif kind in ("result", "error"):
+        is_error = kind == "error" or result.get("status") == "error"
+        output = {**update, **result}.get("message") if is_error else result.get("outputs")
+        yield ToolResult(output, id, is_error=is_error)
     elif kind != "eta":
         yield Other(update)
 

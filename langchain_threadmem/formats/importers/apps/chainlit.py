@@ -31,28 +31,25 @@ _ELEMENT = ("id", "forId", "type", "name", "url", "objectKey", "mime", "size")
 
 
 def _is_chainlit(value: Any) -> bool:
-    steps = fields.at(value, "steps")
-    return isinstance(steps, list) and "userIdentifier" in value and all("threadId" in one for one in steps)
+    return (
+        fields.has(value, steps=list)
+        and "userIdentifier" in value
+        and all("threadId" in one for one in value["steps"])
+    )
 
 
 def _of_chainlit(value: fields.Record) -> Iterator[ChatRecord]:
     files: dict[Any, list[Any]] = {}
     for one in fields.values(value, "elements"):
         files.setdefault(fields.at(one, "forId"), []).append(one)
-    steps = [
-        {**step, "files": files.get(one.get("id"))}
-        for one in fields.records(value, "steps", "the thread")
-        if (step := _message_of(one)) is not None
-    ]
+    steps = []
+    for one in fields.records(value, "steps", "the thread"):
+        kind, step = one.get("type"), {**one, "files": files.get(one.get("id"))}
+        if kind in _CALLS:
+            steps.append(step | {"role": ASSISTANT, "name": None, "tool": one.get("name")})
+        elif kind in _ROLES:
+            steps.append(step | {"role": _ROLES[kind]})
     yield ChatRecord(value, sorted(steps, key=lambda step: str(step.get("createdAt") or "")))
-
-
-def _message_of(step: fields.Record) -> fields.Record | None:
-    """A step as a message; `None` for a step that is neither a message nor a call."""
-    kind = step.get("type")
-    if kind in _CALLS:
-        return {**step, "role": ASSISTANT, "name": None, "tool": step.get("name")}
-    return {**step, "role": _ROLES[kind]} if kind in _ROLES else None
 
 
 def _parts_of_chainlit(step: fields.Record) -> Iterator[Part]:
@@ -66,26 +63,15 @@ def _parts_of_chainlit(step: fields.Record) -> Iterator[Part]:
 
 
 def _rows(source: Source) -> Iterator[fields.Record]:
-    for id, created, name, tags in source.rows(
-        'SELECT "id", "createdAt", "name", "tags" FROM threads ORDER BY "createdAt", "id"'
-    ):
+    for thread in source.records("threads", _TABLES["threads"], 'ORDER BY "createdAt", "id"'):
+        tags, rest = thread["tags"], 'WHERE "threadId" = ? ORDER BY rowid'
+        is_json = isinstance(tags, str) and tags[:1] == "["
         yield {
-            "id": id,
-            "createdAt": created,
-            "name": name,
-            "tags": loads(tags, f"thread {id!r}") if isinstance(tags, str) and tags[:1] == "[" else tags,
-            "steps": _records(source, "steps", _STEP, id),
-            "elements": _records(source, "elements", _ELEMENT, id),
+            **thread,
+            "tags": loads(tags, f"thread {thread['id']!r}") if is_json else tags,
+            "steps": [*source.records("steps", _STEP, rest, thread["id"])],
+            "elements": [*source.records("elements", _ELEMENT, rest, thread["id"])],
         }
-
-
-def _records(source: Source, table: str, columns: tuple[str, ...], thread: str) -> list[fields.Record]:
-    present = [name for name in columns if name in source.tables.get(table, ())]
-    if not present:
-        return []
-    listed = ", ".join(f'"{name}"' for name in present)
-    rows = source.rows(f'SELECT {listed} FROM {table} WHERE "threadId" = ? ORDER BY rowid', thread)
-    return [dict(zip(present, row, strict=True)) for row in rows]
 
 
 CHAINLIT = Program(
@@ -94,6 +80,6 @@ CHAINLIT = Program(
     _is_chainlit,
     _parts_of_chainlit,
     _of_chainlit,
-    is_database=lambda source: all(source.tables.get(name, set()) >= its for name, its in _TABLES.items()),
+    is_database=lambda source: source.has(**_TABLES),
     rows=_rows,
 )

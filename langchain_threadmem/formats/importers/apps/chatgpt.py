@@ -70,30 +70,27 @@ _ID_IN_POINTER = re.compile(r"file[-_][A-Za-z0-9]+")
 NodesByKey = Mapping[str, Mapping[str, Any]]
 
 
-def is_item(value: Any) -> bool:
-    """Whether an item of a JSON file is a conversation of ChatGPT."""
+def _is_chatgpt(value: Any) -> bool:
     root = fields.record(value, "mapping", "root")
     is_of_deepseek = root.get("id") == "root" and root.get("message") is None
-    return isinstance(fields.at(value, "mapping"), dict) and "inserted_at" not in value and not is_of_deepseek
+    return fields.has(value, mapping=dict) and "inserted_at" not in value and not is_of_deepseek
 
 
-def chats(source: Source) -> Chats:
-    """The conversations of an export."""
-    names = fields.record({"names": source.beside(_NAMES_OF_FILES)}, "names")
-    return source.each(partial(_chat, names))
+def _chats(source: Source) -> Chats:
+    return source.each(partial(_chat, fields.record(source.beside(_NAMES_OF_FILES))))
 
 
-def _chat(names: Mapping[str, Any], record: dict[str, Any], position: str) -> Chat:
+def _chat(names: Mapping[str, Any], record: fields.Record, position: str) -> Chat:
     name = fields.text(record, "conversation_id", "id")
     if name is None:
         raise InputError(
             f"{position} has no 'conversation_id' and no 'id'; it is not a conversation of ChatGPT"
         )
-    nodes = {
-        key: as_object(node, f"node {key!r} of {position}")
-        for key, node in as_object(record.get("mapping"), f"'mapping' of {position}").items()
-    }
-    current, updated = fields.text(record, "current_node"), fields.time(record, position, "update_time")
+    nodes = fields.nodes(record, "mapping", position)
+    current, gizmo = fields.text(record, "current_node"), fields.text(record, "gizmo_id")
+    is_archived = record.get("is_archived")
+    project = {} if gizmo is None else {"project" if gizmo.startswith("g-p-") else "gpt": gizmo}
+    pinned = fields.kept(pinned=bool(record.get("pinned_time") or record.get("is_pinned")))
     return chat_of(
         position,
         name,
@@ -101,52 +98,29 @@ def _chat(names: Mapping[str, Any], record: dict[str, Any], position: str) -> Ch
         record,
         tip=_parent(nodes, current) if current in nodes and not nodes[current].get("message") else current,
         model=fields.text(record, "default_model_slug"),
-        archived=updated or fields.time(record, position, "create_time")
-        if record.get("is_archived")
-        else None,
-        metadata=_metadata(record),
+        archived=fields.time(record, position, "update_time", "create_time") if is_archived else None,
+        metadata=fields.filled(record, _KEPT) | project | pinned,
         branch_of=_sources(nodes, current, name),
     )
-
-
-def _metadata(record: fields.Record) -> fields.Record:
-    """The metadata of a conversation: fields of ChatGPT, and the fields that all programs have."""
-    gizmo = fields.text(record, "gizmo_id")
-    project = {} if gizmo is None else {"project" if gizmo.startswith("g-p-") else "gpt": gizmo}
-    pinned = {"pinned": True} if record.get("pinned_time") or record.get("is_pinned") else {}
-    return fields.filled(record, _KEPT) | project | pinned
 
 
 def _sources(nodes: NodesByKey, current: str | None, name: str) -> list[str]:
     """The conversations that this one continues, the first of them first."""
     end = current if current in nodes else next(reversed([*nodes]), None)
-    path = [] if end is None else [end, *_ancestors(end, _parent_in(nodes))]
-    sources: dict[str, None] = {}
-    for key in reversed(path):
-        message = nodes[key].get("message") if key in nodes else None
-        source = fields.text(fields.at(message, "metadata"), "branching_from_conversation_id")
-        if source is not None and source != name:
-            sources[source] = None
-    return [*sources]
+    path = [] if end is None else [end, *fields.ancestors(end, _parent_in(nodes))]
+    messages = (fields.record(nodes.get(key), "message", "metadata") for key in reversed(path))
+    found = (fields.text(one, "branching_from_conversation_id") for one in messages)
+    return [*dict.fromkeys(source for source in found if source not in (None, name))]
 
 
 def _parent_in(nodes: NodesByKey) -> Callable[[str], str | None]:
-    return lambda key: fields.text(nodes[key], "parent") if key in nodes else None
+    return lambda key: fields.text(nodes.get(key), "parent")
 
 
 def _parent(nodes: NodesByKey, key: str) -> str | None:
     """The nearest ancestor with a message."""
-    above = _ancestors(key, _parent_in(nodes))
+    above = fields.ancestors(key, _parent_in(nodes))
     return next((name for name in above if name not in nodes or nodes[name].get("message")), None)
-
-
-def _ancestors(key: str, parent_of: Callable[[str], str | None]) -> Iterator[str]:
-    """The ancestors of a node, up to a root or a circle."""
-    visited = {key}
-    while (parent := parent_of(key)) is not None and parent not in visited:
-        yield parent
-        visited.add(parent)
-        key = parent
 
 
 class _NodesReader:
@@ -216,14 +190,14 @@ class _NodesReader:
         for key, message in self._messages.items():
             if _role(message) != TOOL:
                 continue
-            above = (name for name in _ancestors(key, self._parents.get) if name in self._messages)
+            above = (name for name in fields.ancestors(key, self._parents.get) if name in self._messages)
             asking = next((name for name in above if _role(self._messages[name]) != TOOL), None)
             if asking is not None and _is_call(self._messages[asking]):
                 calls[key] = calls[asking] = asking
         return calls
 
     def _one(self, key: str, message: fields.Record, call: str | None) -> Said:
-        role, content, metadata = _role(message), message.get("content"), _metadata_of(message)
+        role, content, metadata = _role(message), message.get("content"), fields.record(message, "metadata")
         kind = fields.at(content, "content_type")
         extra = fields.filled(metadata, _KEPT_OF_MESSAGES) | fields.kept(sources=_found(metadata))
         if kind not in (None, "text", "multimodal_text"):
@@ -235,7 +209,14 @@ class _NodesReader:
         if role == TOOL:
             texts = [str(part) for part in parts if isinstance(part, str | File)]
             output = "\n\n".join(texts)
-            parts = [ToolResult(output, call, fields.text(_author(message), "name"), kind == "system_error")]
+            parts = [
+                ToolResult(
+                    output,
+                    call,
+                    fields.text(fields.record(message, "author"), "name"),
+                    kind == "system_error",
+                )
+            ]
         elif call is not None:
             arguments = "\n\n".join(part for part in parts if isinstance(part, str))
             others = [part for part in parts if not isinstance(part, str)]
@@ -260,7 +241,7 @@ class _NodesReader:
             return [content] if isinstance(content, str) else []
         if isinstance(content.get("thoughts"), list):
             return [_thought(thought) for thought in content["thoughts"] if isinstance(thought, dict)]
-        metadata = _metadata_of(message)
+        metadata = fields.record(message, "metadata")
         if "parts" in content:
             parts = [
                 part
@@ -323,27 +304,19 @@ def _thought(thought: fields.Record) -> Reasoning:
     return Reasoning(fields.text(thought, "content") or chunks, fields.text(thought, "summary") or "")
 
 
-def _metadata_of(message: fields.Record) -> fields.Record:
-    return fields.record(message, "metadata")
-
-
-def _author(message: fields.Record) -> fields.Record:
-    return fields.record(message, "author")
-
-
 def _role(message: fields.Record) -> str:
     """The role of the author; the report of a research is an answer, whoever delivers it."""
-    role = _author(message).get("role")
+    role = fields.record(message, "author").get("role")
     if not isinstance(role, str) or not role:
         author = message.get("author")
         raise InputError(f"message {message.get('id')!r} has the author {author!r:.80}, without a role")
-    is_report = role == TOOL and _metadata_of(message).get("is_async_task_result_message")
+    is_report = role == TOOL and fields.record(message, "metadata").get("is_async_task_result_message")
     return ASSISTANT if is_report else role
 
 
 def _speaker(message: fields.Record) -> str | None:
     """The name of a person in a group chat."""
-    author = _author(message)
+    author = fields.record(message, "author")
     real = fields.at(author, "metadata", "real_author")
     return fields.text(author, "name") or fields.text(real, "name") or fields.text_or_none(real)
 
@@ -368,17 +341,13 @@ def _canvas(arguments: str) -> list[Part]:
     return [str(File("canvas", name)), *written] if written else []
 
 
-def _found(metadata: fields.Record) -> list[dict[str, Any]]:
+def _found(metadata: fields.Record) -> list[fields.Record]:
     """The titles and addresses of the sources of an answer."""
     references = fields.values(metadata, "content_references")
     items = [item for one in references for name in _LISTS for item in fields.values(one, name)]
     items += [fields.at(one, "metadata") for one in fields.values(metadata, "citations")]
-    found = {
-        item["url"]: {"title": fields.text(item, "title"), "url": item["url"]}
-        for item in items
-        if isinstance(fields.at(item, "url"), str)
-    }
-    return [*found.values()]
+    listed = [item for item in items if fields.has(item, url=str)]
+    return [*{one["url"]: {"title": fields.text(one, "title"), "url": one["url"]} for one in listed}.values()]
 
 
 def _with_links(parts: list[Part], metadata: fields.Record) -> list[Part]:
@@ -427,7 +396,7 @@ def _range(value: fields.Record, *names: str) -> Iterator[int]:
 
 def _links(reference: fields.Record) -> str:
     items = [item for name in _LISTS for item in fields.values(reference, name)]
-    links = [_link(item) for item in items if isinstance(fields.at(item, "url"), str)]
+    links = [_link(item) for item in items if fields.has(item, url=str)]
     urls = [url for url in reference.get("safe_urls") or () if isinstance(url, str)]
     return ", ".join(dict.fromkeys(links or urls))
 
@@ -439,12 +408,11 @@ def _link(item: fields.Record) -> str:
 
 def _of_citations(metadata: fields.Record) -> Iterator[tuple[int, int, str, str]]:
     for one in fields.values(metadata, "citations"):
-        if not isinstance(one, dict) or not isinstance(cited := one.get("metadata"), dict):
-            continue
-        start, end = _range(one, "start_ix", "end_ix")
-        url = cited.get("url")
-        new = _link(cited) if isinstance(url, str) else fields.text(cited, "title") or ""
-        yield start, end, "", new
+        if fields.has(one, metadata=dict):
+            start, end = _range(one, "start_ix", "end_ix")
+            cited = one["metadata"]
+            has_link = fields.has(cited, url=str)
+            yield start, end, "", _link(cited) if has_link else fields.text(cited, "title") or ""
 
 
 def _readable(mark: re.Match[str]) -> str:
@@ -459,4 +427,4 @@ def _readable(mark: re.Match[str]) -> str:
     return f"{mark[1]}{names[1]}" if isinstance(names, list) and len(names) > 1 else ""
 
 
-FORMAT = Format("chatgpt", "conversations.json of ChatGPT's export", chats, is_item)
+FORMAT = Format("chatgpt", "conversations.json of ChatGPT's export", _chats, _is_chatgpt)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from html.parser import HTMLParser
 from itertools import groupby
 from typing import Any
@@ -38,26 +38,14 @@ from langchain_threadmem.messages.ids import chained_id
 from langchain_threadmem.messages.records import as_object
 
 _FILES = {
-    "driveDocument": "file",
-    "driveImage": "image",
-    "driveAudio": "audio",
-    "driveVideo": "video",
-    "inlineFile": "file",
-    "inlineImage": "image",
-    "inlineAudio": "audio",
-    "youtubeVideo": "video",
+    **{"driveDocument": "file", "driveImage": "image", "driveAudio": "audio", "driveVideo": "video"},
+    **{"inlineFile": "file", "inlineImage": "image", "inlineAudio": "audio", "youtubeVideo": "video"},
 }
 _NAMES = "names"
 """The value that the files of an import share: the conversation of each first message of a conversation."""
-Chunk = dict[str, Any]
 
 
-def _is_ai_studio(value: object) -> bool:
-    """Whether a JSON document is a prompt of AI Studio."""
-    return isinstance(fields.at(value, "chunkedPrompt"), dict)
-
-
-def collect(source: Source, values: Sequence[Any]) -> None:
+def _collect(source: Source, values: Sequence[Any]) -> None:
     """Keep the conversation of each beginning that is no branch of another file."""
     names: dict[str, str] = source.shared.setdefault(_NAMES, {})
     for value in values:
@@ -67,29 +55,23 @@ def collect(source: Source, values: Sequence[Any]) -> None:
 
 
 def _chats_of_ai_studio(source: Source) -> Chats:
-    """The conversation of a file."""
     names: dict[str, str] = source.shared.get(_NAMES, {})
 
-    def chat(record: dict[str, Any], position: str) -> Chat:
-        return _chat_of_ai_studio(record, position, source.name, names)
+    def chat(record: fields.Record, position: str) -> Chat:
+        said, name = _said_of_ai_studio(record, position), source.name
+        model = fields.text(record.get("runSettings"), "model")
+        for one in said:
+            one.model = model if one.role == ASSISTANT else None
+        sources = _sources(record)
+        # The names of files change, so the file with the same beginning is the source.
+        shared = [names[one.key] for one in reversed(said) if one.key in names] if sources else []
+        branch_of = [one for one in dict.fromkeys([*shared, *sources]) if one != name]
+        return chat_of(position, name, said, title=name, model=model, branch_of=branch_of)
 
     return source.each(chat)
 
 
-def _chat_of_ai_studio(record: dict[str, Any], position: str, name: str, names: dict[str, str]) -> Chat:
-    said = _said_of_ai_studio(record, position)
-    model = fields.text(record.get("runSettings"), "model")
-    for one in said:
-        one.model = model if one.role == ASSISTANT else None
-    branch_of: dict[str, None] = {}
-    if sources := _sources(record):
-        # The names of files change, so the file with the same beginning is the source.
-        shared = (names[one.key] for one in reversed(said) if one.key in names and names[one.key] != name)
-        branch_of |= dict.fromkeys(shared) | dict.fromkeys(source for source in sources if source != name)
-    return chat_of(position, name, said, title=name, model=model, branch_of=[*branch_of])
-
-
-def _chunks(record: fields.Record, position: str) -> list[Chunk]:
+def _chunks(record: fields.Record, position: str) -> list[fields.Record]:
     prompt = as_object(record["chunkedPrompt"], f"'chunkedPrompt' of {position}")
     return fields.records(prompt, "chunks", position) if prompt.get("chunks") else []
 
@@ -118,13 +100,11 @@ def _said_of_ai_studio(record: fields.Record, position: str) -> list[Said]:
     return said
 
 
-def _parts(chunk: Chunk) -> Iterator[Part]:
+def _parts(chunk: fields.Record) -> Iterator[Part]:
     """The parts of a chunk; `parts` repeats its text in pieces."""
     for field, medium in _FILES.items():
-        value = chunk.get(field)
-        if isinstance(value, dict):
-            found = file_of(value)
-            yield File(medium, found.name, value)
+        if isinstance(value := chunk.get(field), dict):
+            yield File(medium, file_of(value).name, value)
     for field in ("executableCode", "codeExecutionResult"):
         if chunk.get(field) is not None:
             yield from parts_of({field: chunk[field]})
@@ -135,13 +115,19 @@ def _parts(chunk: Chunk) -> Iterator[Part]:
         text = "".join(str(one.get("text") or "") for one in pieces if not one.get("thought"))
         if thought:
             yield Reasoning(thought)
-    if isinstance(text, str) and text.strip():
+    if text.strip():
         yield Reasoning(text) if chunk.get("isThought") else text
     if isinstance(chunk.get("grounding"), dict):
         yield Other({"type": "grounding", **chunk["grounding"]})
 
 
-AI_STUDIO = Format("ai_studio", "a prompt of AI Studio", _chats_of_ai_studio, _is_ai_studio, collect=collect)
+AI_STUDIO = Format(
+    "ai_studio",
+    "a prompt of AI Studio",
+    _chats_of_ai_studio,
+    lambda value: fields.has(value, chunkedPrompt=dict),
+    collect=_collect,
+)
 
 
 _PAUSE = 1_800.0
@@ -164,28 +150,21 @@ _BLOCKS = {
 }
 
 
-def _is_log_of_takeout(values: Sequence[Any]) -> bool:
-    """Whether the items of a JSON file are an activity that has entries of the Gemini apps."""
-    return bool(values) and all(map(_is_entry, values)) and any(map(_is_of_gemini, values))
-
-
 def _is_entry(value: Any) -> bool:
-    has_texts = all(isinstance(fields.at(value, name), str) for name in ("header", "title"))
-    return has_texts and "time" in value and ("products" in value or "activityControls" in value)
+    return (
+        fields.has(value, header=str, title=str)
+        and "time" in value
+        and ("products" in value or "activityControls" in value)
+    )
 
 
 def _is_of_gemini(value: fields.Record) -> bool:
-    return any("gemini" in str(one).lower() or "bard" in str(one).lower() for one in _named(value))
-
-
-def _named(value: fields.Record) -> Iterator[Any]:
-    yield value["header"]
-    for field in ("products", "activityControls"):
-        yield from fields.values(value, field)
+    named = [value["header"], *fields.values(value, "products"), *fields.values(value, "activityControls")]
+    return any(name in str(one).lower() for one in named for name in ("gemini", "bard"))
 
 
 def _chats_of_takeout(source: Source) -> Chats:
-    """The conversations of an activity."""
+    """The conversations of an activity: entries without a longer pause, oldest first."""
     entries: list[tuple[float, str, fields.Record]] = []
 
     def read(value: fields.Record, position: str) -> None:
@@ -193,39 +172,31 @@ def _chats_of_takeout(source: Source) -> Chats:
             entries.append((fields.seconds(value.get("time"), position) or 0.0, position, value))
 
     yield from source.each(read)
-    entries.sort(key=lambda entry: entry[0])
-    for group in _sessions(entries):
-        yield from checked(group[0][1], _chat_of_takeout, group)
-
-
-def _sessions(
-    entries: Iterable[tuple[float, str, fields.Record]],
-) -> Iterator[list[tuple[float, str, fields.Record]]]:
-    """Entries without a longer pause, oldest first; a link to a conversation joins them too."""
     group: list[tuple[float, str, fields.Record]] = []
-    for entry in entries:
+    for entry in sorted(entries, key=lambda entry: entry[0]):
         if group and entry[0] - group[-1][0] > _PAUSE:
-            yield group
+            yield from checked(group[0][1], _chat_of_takeout, group)
             group = []
         group.append(entry)
     if group:
-        yield group
+        yield from checked(group[0][1], _chat_of_takeout, group)
 
 
 def _chat_of_takeout(entries: Sequence[tuple[float, str, fields.Record]]) -> Chat:
     said: list[Said] = []
     previous: str | None = None
     for time, _, entry in entries:
-        answer, title = text_of_html(_answer(entry)), str(entry["title"])
+        items = entry.get("safeHtmlItem")
+        texts = (fields.at(one, "html") or one for one in (items if isinstance(items, list) else [items]))
+        answer = text_of_html("\n".join(text for text in texts if isinstance(text, str)))
+        title = str(entry["title"])
         key = chained_id("import-", None, [title, entry.get("time")])
         asked = _question(title, has_answer=bool(answer))
         if asked is None:
             said.append(Said(key, previous, SYSTEM, [title], time))
             continue
-        files = [
-            File("file", fields.text_or_none(one), one, is_beside=True)
-            for one in entry.get("attachedFiles") or ()
-        ]
+        attached = [fields.text_or_none(one) for one in entry.get("attachedFiles") or ()]
+        files = [File("file", name, name, is_beside=True) for name in attached]
         said.append(Said(f"{key}-question", previous, USER, [asked, *files], time))
         previous = f"{key}-question"
         if answer:
@@ -235,21 +206,10 @@ def _chat_of_takeout(entries: Sequence[tuple[float, str, fields.Record]]) -> Cha
             links = [Other(one) for one in subtitles if isinstance(one, dict) and one.get("url")]
             said.append(Said(key, previous, ASSISTANT, [answer, *generated, *links], time))
             previous = key
-    first = entries[0][2]
-    return chat_of(
-        entries[0][1],
-        chained_id("gemini-", None, [first.get("title"), first.get("time")])[: len("gemini-") + 16],
-        said,
-        created=entries[0][0],
-        metadata=fields.kept(url=fields.text(first, "titleUrl")),
-    )
-
-
-def _answer(entry: fields.Record) -> str:
-    items = entry.get("safeHtmlItem")
-    items = items if isinstance(items, list) else [items]
-    texts = (one.get("html") if isinstance(one, dict) else one for one in items)
-    return "\n".join(text for text in texts if isinstance(text, str))
+    time, position, first = entries[0]
+    name = chained_id("gemini-", None, [first.get("title"), first.get("time")])[: len("gemini-") + 16]
+    metadata = fields.kept(url=fields.text(first, "titleUrl"))
+    return chat_of(position, name, said, created=time, metadata=metadata)
 
 
 def _question(title: str, *, has_answer: bool) -> str | None:
@@ -306,4 +266,9 @@ def text_of_html(source: str) -> str:
     return re.sub(r"\n{3,}", "\n\n", "".join(parser.text)).strip()
 
 
-TAKEOUT = Format("takeout", "MyActivity.json of Google Takeout", _chats_of_takeout, is_log=_is_log_of_takeout)
+TAKEOUT = Format(
+    "takeout",
+    "MyActivity.json of Google Takeout",
+    _chats_of_takeout,
+    is_log=lambda values: bool(values) and all(map(_is_entry, values)) and any(map(_is_of_gemini, values)),
+)

@@ -7,25 +7,16 @@ not confirmed by a source.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from langchain_threadmem.errors import InputError
 from langchain_threadmem.formats.importers import fields
 from langchain_threadmem.formats.importers.blocks import file_of, files_of, parts_of
-from langchain_threadmem.formats.importers.parts import Other, Part, Reasoning, ToolResult, ToolUse
-from langchain_threadmem.formats.importers.program import (
-    ChatRecord,
-    Program,
-    ReadMessage,
-    standard_parts,
-)
-from langchain_threadmem.formats.importers.said import ASSISTANT, Said
+from langchain_threadmem.formats.importers.parts import Other, Part, Reasoning, ToolResult, ToolUse, called
+from langchain_threadmem.formats.importers.program import ChatRecord, Program, all_are, standard_parts
+from langchain_threadmem.formats.importers.said import ASSISTANT
+from langchain_threadmem.formats.importers.source import FAULTS
 from langchain_threadmem.messages.records import loads
-
-
-def _is_nextchat(value: Any) -> bool:
-    return isinstance(value, dict) and isinstance(value.get("chat-next-web-store"), dict)
 
 
 def _of_nextchat(value: fields.Record) -> Iterator[ChatRecord]:
@@ -35,60 +26,49 @@ def _of_nextchat(value: fields.Record) -> Iterator[ChatRecord]:
 
 
 def _parts_of_nextchat(message: fields.Record) -> Iterator[Part]:
-    for tool in message.get("tools") or ():
-        if isinstance(tool, dict):
-            yield from parts_of(
-                {"type": "tool_call", "function": tool.get("function") or {}, "id": tool.get("id")}
-            )
-            if tool.get("content") is not None or tool.get("errorMsg"):
-                output = tool.get("content") or tool.get("errorMsg")
-                yield ToolResult(output, fields.text(tool, "id"), None, bool(tool.get("isError")))
+    for tool in fields.values(message, "tools"):
+        error = tool.get("errorMsg") if tool.get("isError") else None
+        yield from parts_of({**tool, "type": "tool_call", "output": tool.get("content"), "error": error})
     yield from standard_parts(message)
     if message.get("audio_url"):
         yield file_of({"type": "audio", "url": message["audio_url"]}, is_beside=True)
 
 
-NEXTCHAT = Program("nextchat", "NextChat's backup", _is_nextchat, _parts_of_nextchat, _of_nextchat)
-
-
-_NAMES = ("systemPurposeId", "userTitle", "autoTitle")
-"""Fields that only conversations of big-AGI have."""
+NEXTCHAT = Program(
+    "nextchat",
+    "NextChat's backup",
+    lambda value: isinstance(fields.at(value, "chat-next-web-store"), dict),
+    _parts_of_nextchat,
+    _of_nextchat,
+)
 
 
 def _is_big_agi(value: Any) -> bool:
-    messages = value.get("messages") if isinstance(value, dict) else None
-    if not isinstance(messages, list):
+    if not fields.has(value, messages=list):
         return False
-    return any(name in value for name in _NAMES) or any(
-        isinstance(one, dict) and isinstance(one.get("fragments"), list) for one in messages
+    names = ("systemPurposeId", "userTitle", "autoTitle")
+    return any(one in value for one in names) or any(
+        fields.has(one, fragments=list) for one in value["messages"]
     )
 
 
 def _parts_of_big_agi(message: fields.Record) -> Iterator[Part]:
     fragments = message.get("fragments")
-    if not isinstance(fragments, list):
-        yield from parts_of(message.get("text"))
-        return
-    for fragment in fragments:
+    for fragment in fragments if isinstance(fragments, list) else [{"part": {**message, "pt": "text"}}]:
         part = fields.record(fragment, "part")
-        kind = part.get("pt")
-        if kind == "text":
-            yield from parts_of(part.get("text"))
+        kind, id = part.get("pt"), fields.text(part, "id")
+        if kind in ("text", "error"):
+            yield from parts_of(part.get(kind))
         elif kind == "ma":
             yield Reasoning(str(part.get("aText") or ""))
-        elif kind == "error":
-            yield from parts_of(part.get("error"))
         elif kind == "tool_invocation":
             call = part.get("invocation") or {}
             name = fields.text(call, "name") or str(call.get("type"))
-            yield ToolUse(name, call.get("args") or call.get("code"), fields.text(part, "id"))
+            yield ToolUse(name, call.get("args") or call.get("code"), id)
         elif kind == "tool_response":
             response = part.get("response") or {}
             yield ToolResult(
-                response.get("result"),
-                fields.text(part, "id"),
-                fields.text(response, "name"),
-                bool(part.get("error")),
+                response.get("result"), id, fields.text(response, "name"), bool(part.get("error"))
             )
         elif fragment.get("ft") == "attachment" or kind in ("reference", "image_ref", "doc"):
             value = {**fragment, "type": "image" if kind == "image_ref" else "file"}
@@ -101,35 +81,23 @@ BIG_AGI = Program("big_agi", "big-AGI's backup", _is_big_agi, _parts_of_big_agi)
 
 
 def _is_jan(value: Any) -> bool:
-    if not isinstance(value, dict):
-        return False
-    return value.get("object") == "thread.message" or ("role" in value and _has_values(value.get("content")))
-
-
-def _has_values(content: Any) -> bool:
-    """Whether the text of a block is the value of an object."""
-    blocks = content if isinstance(content, list) else []
-    return any("value" in fields.record(block, "text") for block in blocks)
+    """Whether a value is a message, in which the text of a block is the value of an object."""
+    has_values = any("value" in fields.record(block, "text") for block in fields.values(value, "content"))
+    return fields.at(value, "object") == "thread.message" or (has_values and "role" in value)
 
 
 def _parts_of_jan(message: fields.Record) -> Iterator[Part]:
     yield from parts_of(message.get("content"))
     for call in fields.values(message, "metadata", "tool_calls"):
-        inner = call.get("tool") if isinstance(call.get("tool"), dict) else call
-        yield from parts_of({**inner, "type": "tool_call"})
-        if isinstance(call.get("response"), dict):
-            yield ToolResult(call["response"].get("content"), fields.text(inner, "id"))
+        output = fields.at(call, "response", "content")
+        yield from parts_of({**(fields.record(call, "tool") or call), "type": "tool_call", "output": output})
 
 
 JAN = Program("jan", "messages.jsonl of a thread of Jan", _is_jan, _parts_of_jan, is_message=_is_jan)
 
 
-def _is_typingmind(value: Any) -> bool:
-    return _is_chat_of_typingmind(value) or isinstance(fields.at(value, "data", "chats"), list)
-
-
 def _is_chat_of_typingmind(value: Any) -> bool:
-    return isinstance(fields.at(value, "messages"), list) and "chatID" in value
+    return fields.has(value, messages=list) and "chatID" in value
 
 
 def _of_typingmind(value: fields.Record) -> Iterator[ChatRecord]:
@@ -137,146 +105,118 @@ def _of_typingmind(value: fields.Record) -> Iterator[ChatRecord]:
     return (ChatRecord(chat, chat.get("messages") or []) for chat in chats)
 
 
-TYPINGMIND = Program("typingmind", "TypingMind's export", _is_typingmind, standard_parts, _of_typingmind)
-
-
-def _is_cherry(value: Any) -> bool:
-    return isinstance(fields.at(value, "indexedDB", "topics"), list)
+TYPINGMIND = Program(
+    "typingmind",
+    "TypingMind's export",
+    lambda value: _is_chat_of_typingmind(value) or fields.has(fields.at(value, "data"), chats=list),
+    conversations=_of_typingmind,
+)
 
 
 def _of_cherry(value: fields.Record) -> Iterator[ChatRecord]:
     database = value["indexedDB"]
-    listed = [one for one in database.get("message_blocks") or () if isinstance(one, dict)]
-    blocks = {one.get("id"): one for one in listed}
+    blocks = [one for one in database.get("message_blocks") or () if isinstance(one, dict)]
+    by_id = {one.get("id"): one for one in blocks}
     of_message: dict[Any, list[Any]] = {}
-    for one in listed:
+    for one in blocks:
         of_message.setdefault(one.get("messageId"), []).append(one.get("id"))
     names = _topics_of_cherry(value)
     for topic in database["topics"]:
-        messages = [
-            {**message, "_blocks": [blocks[id] for id in _ids(message, of_message) if id in blocks]}
-            if isinstance(message, dict)
-            else message
-            for message in topic.get("messages") or ()
-        ]
-        yield ChatRecord({**topic, **names.get(topic.get("id"), {})}, messages)
-
-
-def _ids(message: fields.Record, of_message: Mapping[Any, Sequence[Any]]) -> Sequence[Any]:
-    """The ids of the blocks of a message, which the message or the blocks name."""
-    return message.get("blocks") or of_message.get(message.get("id"), ())
+        messages = []
+        for one in fields.records({"messages": [], **topic}, "messages", "a topic"):
+            ids = one.get("blocks") or of_message.get(one.get("id")) or []
+            model = fields.text(one.get("model"), "id", "name") or fields.text(one, "model")
+            messages.append({**one, "_blocks": [by_id[id] for id in ids if id in by_id], "model": model})
+        yield ChatRecord({**topic, **names.get(topic.get("id"), {})}, _with_siblings(messages))
 
 
 def _topics_of_cherry(value: fields.Record) -> dict[Any, fields.Record]:
     """The titles of topics, which are in the state of the assistants."""
     try:
-        outer = _json(fields.at(value, "localStorage", "persist:cherry-studio"))
-        assistants = _json(outer.get("assistants")).get("assistants") or ()
+        outer = loads(value["localStorage"]["persist:cherry-studio"], "a state")
+        assistants = loads(outer["assistants"], "a state")["assistants"]
         topics = [topic for one in assistants for topic in one.get("topics") or ()]
-    except (AttributeError, TypeError):
-        return {}
-    return {topic.get("id"): {"name": topic.get("name"), "pinned": topic.get("pinned")} for topic in topics}
-
-
-def _json(value: Any) -> Any:
-    try:
-        return loads(value, "a state") if isinstance(value, str) else value or {}
-    except InputError:
+        return {one.get("id"): {"name": one.get("name"), "pinned": one.get("pinned")} for one in topics}
+    except FAULTS:
         return {}
 
 
 def _parts_of_cherry(message: fields.Record) -> Iterator[Part]:
-    blocks = message.get("_blocks") or []
-    if not blocks:
-        yield from standard_parts(message)
-        return
-    for block in blocks:
+    for block in message["_blocks"]:
         kind, content = block.get("type"), block.get("content")
         if kind in ("main_text", "code", "translation"):
             yield from parts_of(content)
         elif kind == "thinking":
             yield Reasoning(str(content or ""))
         elif kind == "tool":
-            id = fields.text(block, "toolId")
-            yield ToolUse(fields.text(block, "toolName") or "tool", block.get("arguments"), id)
-            if content is not None:
-                yield ToolResult(content, id, fields.text(block, "toolName"))
+            id, name = fields.text(block, "toolId"), fields.text(block, "toolName")
+            yield from called(name, block.get("arguments"), id, content)
         elif kind in ("file", "image", "video"):
             yield file_of(block, is_beside=kind == "file")
         else:
             yield Other(block)
+    if not message["_blocks"]:
+        yield from standard_parts(message)
 
 
-def _said_of_cherry(conversation: ChatRecord, read: ReadMessage, position: str) -> list[Said]:
-    """The messages of a topic: several answers to one question are siblings, and one of them is continued."""
-    said: list[Said] = []
+def _with_siblings(messages: Sequence[fields.Record]) -> Iterator[fields.Record]:
+    """The messages with parents: several answers to one question are siblings, and one is continued."""
     previous: str | None = None
     asked: str | None = None
     is_chosen = False
-    for item in conversation.messages:
-        one = read(item, previous, position)
-        model = item.get("model")
-        one.model = (
-            fields.text_or_none(model.get("id") or model.get("name"))
-            if isinstance(model, dict)
-            else one.model
-        )
-        question = fields.text(item, "askId")
-        if one.role == ASSISTANT and question is not None and any(before.key == question for before in said):
-            one.parent = question
-            is_first = asked != question
-            chosen = bool(item.get("foldSelected") or item.get("useful"))
+    keys: set[str | None] = set()
+    for one in messages:
+        key, question = fields.id_in(one, "id"), fields.text(one, "askId")
+        parent = previous
+        if one.get("role") == ASSISTANT and question in keys:
+            parent, is_first = question, asked != question
+            chosen = bool(one.get("foldSelected") or one.get("useful"))
             if is_first or chosen or not is_chosen:
-                previous, is_chosen = one.key, chosen or (is_chosen and not is_first)
+                previous, is_chosen = key, chosen or (is_chosen and not is_first)
             asked = question
         else:
-            previous = one.key
-        said.append(one)
-    return said
+            previous = key
+        keys.add(key)
+        yield {**one, "parent": parent}
 
 
 CHERRY = Program(
-    "cherry", "Cherry Studio's backup", _is_cherry, _parts_of_cherry, _of_cherry, said=_said_of_cherry
+    "cherry",
+    "Cherry Studio's backup",
+    lambda value: fields.has(fields.at(value, "indexedDB"), topics=list),
+    _parts_of_cherry,
+    _of_cherry,
+    parents=("parent",),
 )
 
 
 def _is_mistral(value: Any) -> bool:
-    return _is_mistral_message(value) or (
-        isinstance(value, list) and all(map(_is_mistral_message, value or [0]))
-    )
-
-
-def _is_mistral_message(value: Any) -> bool:
-    return isinstance(fields.at(value, "role"), str) and "parentId" in value and "version" in value
+    return fields.has(value, role=str) and "parentId" in value and "version" in value
 
 
 def _parts_of_mistral(message: fields.Record) -> Iterator[Part]:
-    chunks = message.get("contentChunks")
-    parts = parts_of(chunks)
-    yield from (
-        parts if any(isinstance(part, str) for part in parts) else [*parts_of(message.get("content")), *parts]
-    )
+    parts = parts_of(message.get("contentChunks"))
+    has_text = any(isinstance(part, str) for part in parts)
+    yield from (parts if has_text else [*parts_of(message.get("content")), *parts])
     yield from files_of(message.get("files"))
 
 
 def _of_mistral(value: fields.Record) -> Iterator[ChatRecord]:
     """The chat of a file; another version of a message is a sibling, and only the first message is a root."""
     first, *others = value["messages"]
-    linked = (one if one.get("parentId") is not None else _unlinked(one) for one in others)
-    yield ChatRecord(value, [first, *linked])
-
-
-def _unlinked(message: fields.Record) -> fields.Record:
-    return {name: value for name, value in message.items() if name != "parentId"}
+    for one in others:
+        if one.get("parentId") is None:
+            one.pop("parentId", None)
+    yield ChatRecord(value, [first, *others])
 
 
 MISTRAL = Program(
     "mistral",
     "chats of Mistral's export",
-    _is_mistral,
+    lambda value: all_are(value, _is_mistral),
     _parts_of_mistral,
     _of_mistral,
-    _is_mistral_message,
+    _is_mistral,
     parents=("parentId",),
 )
 

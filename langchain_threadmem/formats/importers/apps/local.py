@@ -19,81 +19,57 @@ from typing import Any
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.formats.importers import fields
 from langchain_threadmem.formats.importers.blocks import files_of, parts_of
-from langchain_threadmem.formats.importers.chats import Chat, Chats
-from langchain_threadmem.formats.importers.parts import Other, Part, Reasoning, ToolResult, ToolUse, at_once
+from langchain_threadmem.formats.importers.chats import Chats
+from langchain_threadmem.formats.importers.parts import Other, Part, Reasoning, at_once, called
 from langchain_threadmem.formats.importers.program import ChatRecord, Program
-from langchain_threadmem.formats.importers.said import ASSISTANT, USER, Said, chat_of, system_prompt
+from langchain_threadmem.formats.importers.said import ASSISTANT, USER, Said, chat_of
 from langchain_threadmem.formats.importers.source import Format, Source
 from langchain_threadmem.messages.ids import chained_id
 
 
 def _is_lm_studio(value: Any) -> bool:
-    """Whether a JSON document is a conversation of LM Studio."""
     messages = fields.at(value, "messages")
     if not messages:
         return messages == [] and "systemPrompt" in value and "createdAt" in value
-    return isinstance(messages, list) and all(
-        isinstance(fields.at(one, "versions"), list) for one in messages
-    )
+    return all(fields.has(one, versions=list) for one in messages)
 
 
-def _chats_of_lm_studio(source: Source) -> Chats:
-    """The conversation of a file."""
-    name = source.name.removesuffix(".conversation")
-    return source.each(lambda record, position: _chat_of_lm_studio(record, position, name))
-
-
-def _chat_of_lm_studio(record: fields.Record, position: str, name: str) -> Chat:
-    said = system_prompt(record.get("systemPrompt"))
+def _of_lm_studio(record: fields.Record) -> Iterator[ChatRecord]:
     previous: str | None = None
-    for message in fields.records(record, "messages", position):
-        versions = fields.records(message, "versions", f"a message of {position}")
-        keys: list[str] = []
-        for version in versions:
-            one = _said_of_lm_studio(version, previous)
-            if one.key in keys:
-                one.key = chained_id("import-", one.key, len(keys))
-            keys.append(one.key)
-            said.append(one)
+    messages: list[fields.Record] = []
+    for message in fields.records(record, "messages", "the conversation"):
+        shown, start = message.get("currentlySelected"), len(messages)
+        for version in fields.records(message, "versions", "a message"):
+            key = chained_id("import-", previous, [version.get(one) for one in ("role", "content", "steps")])
+            if any(one["id"] == key for one in messages[start:]):
+                key = chained_id("import-", key, len(messages) - start)
+            infos = (fields.text(step.get("genInfo"), "identifier") for step in version.get("steps") or ())
+            sender = fields.text(version.get("senderInfo"), "senderName")
+            model = next(filter(None, infos), sender)
+            messages.append({**version, "id": key, "parent": previous, "model": model})
+        keys = [one["id"] for one in messages[start:]]
         if keys:
-            shown = message.get("currentlySelected")
             previous = keys[shown if isinstance(shown, int) and 0 <= shown < len(keys) else -1]
-    return chat_of(position, name, said, record, tip=previous)
-
-
-def _said_of_lm_studio(version: fields.Record, previous: str | None) -> Said:
-    role = str(version.get("role"))
-    infos = (fields.record(step, "genInfo") for step in fields.values(version, "steps"))
-    model = next((fields.text(info, "identifier") for info in infos if info), None)
-    model = model or fields.text(version.get("senderInfo"), "senderName")
-    key = chained_id("import-", previous, [role, version.get("content"), version.get("steps")])
-    return Said(key, previous, role, [*_parts(version)], model=model if role == ASSISTANT else None)
+    others = {"title": fields.text(record, "name"), "tip": previous}
+    about = {name: value for name, value in record.items() if name != "id"}
+    yield ChatRecord(about, messages, others=others, system=record.get("systemPrompt"))
 
 
 def _parts(version: fields.Record) -> Iterator[Part]:
-    yield from _content(version.get("content"))
+    yield from parts_of(version.get("content"))
     for step in version.get("steps") or ():
         kind = fields.at(step, "type")
         if kind == "contentBlock":
             is_thought = fields.at(step, "style", "type") == "thinking"
-            for part in _content(step.get("content")):
+            for part in parts_of(step.get("content")):
                 yield Reasoning(part) if is_thought and isinstance(part, str) else part
         elif kind not in ("debugInfoBlock", "toolStatus"):
             yield Other(step)
 
 
-def _content(blocks: Any) -> Iterator[Part]:
-    for block in blocks if isinstance(blocks, list) else []:
-        kind, id = fields.at(block, "type"), fields.id_in(block, "toolCallRequestId", "toolCallId", "callId")
-        if kind in ("toolCallRequest", "tool_call_request"):
-            yield ToolUse(str(block.get("name")), block.get("parameters", block.get("arguments")), id)
-        elif kind in ("toolCallResult", "tool_call_result"):
-            yield from parts_of({**block, "type": "tool_result", "id": id})
-        else:
-            yield from parts_of(block)
-
-
-LM_STUDIO = Format("lm_studio", "a conversation of LM Studio", _chats_of_lm_studio, _is_lm_studio)
+LM_STUDIO = Program(
+    "lm_studio", "a conversation of LM Studio", _is_lm_studio, _parts, _of_lm_studio, parents=("parent",)
+)
 
 
 _LIST = "chat-sessions-list"
@@ -150,25 +126,12 @@ def _flat(messages: list[Any], previous: str | None, forks: fields.Record) -> li
 
 
 def _parts_of_message(message: fields.Record) -> Iterator[Part]:
-    if parts := fields.values(message, "contentParts"):
-        yield from _parts_of_chatbox(parts)
-    else:
+    parts = fields.values(message, "contentParts")
+    if not parts:
         yield from parts_of({"type": "reasoning", "text": message.get("reasoningContent")})
-        yield from parts_of(message.get("content"))
+    yield from parts_of([one for one in parts if fields.at(one, "type") != "info"] or message.get("content"))
     for name in ("files", "pictures", "links"):
         yield from files_of(message.get(name))
-
-
-def _parts_of_chatbox(parts: list[Any]) -> Iterator[Part]:
-    for part in parts:
-        kind = fields.at(part, "type")
-        if kind == "tool-call":
-            id, name = fields.text(part, "toolCallId"), str(part.get("toolName"))
-            yield ToolUse(name, part.get("args"), id)
-            if part.get("result") is not None:
-                yield ToolResult(part["result"], id, name, part.get("state") == "error")
-        elif kind != "info":
-            yield from parts_of(part)
 
 
 CHATBOX = Program(
@@ -187,55 +150,45 @@ _HEADER = ("user_name", "character_name", "chat_metadata")
 
 
 def _is_log_of_sillytavern(values: Sequence[Any]) -> bool:
-    """Whether the lines of a file are those of a chat."""
-    if not values or not all(isinstance(value, dict) for value in values):
-        return False
     has_header = any(name in values[0] for name in _HEADER) and "mes" not in values[0]
     messages = values[1:] if has_header else values
     return (has_header or bool(messages)) and all("mes" in value and "is_user" in value for value in messages)
 
 
 def _chats_of_sillytavern(source: Source) -> Chats:
-    """The conversation of a file."""
     header: fields.Record = {}
     said: list[Said] = []
     previous: str | None = None
-    has_names: set[str] = set()
 
     def read(value: fields.Record, position: str) -> None:
         nonlocal header, previous
         if "mes" not in value:
             header = value
             return
-        texts = _texts(value)
+        texts = [str(text) for text in fields.values(value, "swipes")] or [str(value.get("mes") or "")]
         shown = _shown(value, texts)
         texts[shown] = str(value.get("mes") or texts[shown])
         swipes = _swipes(value, texts, shown, previous, position)
-        has_names.update(one.name for one in swipes if one.name and one.role == ASSISTANT)
         said.extend(swipes)
         previous = swipes[shown].key
 
     yield from source.each(read)
-    if len(has_names) < 2:  # A name says who speaks in a group only.
+    if len({one.name for one in said if one.name and one.role == ASSISTANT}) < 2:
         for one in said:
-            one.name = None
+            one.name = None  # A name says who speaks in a group only.
     source_of = fields.text(header.get("chat_metadata"), "main_chat")
+    metadata = fields.kept(
+        character=fields.text(header, "character_name"), user=fields.text(header, "user_name")
+    )
     yield chat_of(
         "the chat",
         source.name,
         said,
         header,
         tip=previous,
-        metadata=fields.kept(
-            character=fields.text(header, "character_name"), user=fields.text(header, "user_name")
-        ),
+        metadata=metadata,
         branch_of=[source_of] if source_of and source_of != source.name else [],
     )
-
-
-def _texts(value: fields.Record) -> list[str]:
-    """The texts of a message and of its alternatives."""
-    return [str(text) for text in fields.values(value, "swipes")] or [str(value.get("mes") or "")]
 
 
 def _shown(value: fields.Record, texts: Sequence[str]) -> int:
@@ -284,10 +237,11 @@ def _swipes(
 def _calls(extra: fields.Record) -> Iterator[Part]:
     """The calls of a message that the program has written about them; such a message is for the model."""
     for call in fields.values(extra, "tool_invocations"):
-        id, name = fields.text(call, "id"), str(call.get("name"))
-        yield ToolUse(name, call.get("parameters"), id)
         failed = call.get("error") is not None
-        yield ToolResult(call.get("error") if failed else call.get("result"), id, name, failed)
+        output = call.get("error") if failed else call.get("result") or ""
+        yield from called(
+            str(call.get("name")), call.get("parameters"), fields.text(call, "id"), output, failed
+        )
 
 
 SILLYTAVERN = Format(

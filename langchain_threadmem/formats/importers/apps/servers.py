@@ -20,12 +20,10 @@ from typing import Any
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.formats.importers import fields
 from langchain_threadmem.formats.importers.blocks import files_of, parts_of, text_in
-from langchain_threadmem.formats.importers.chats import Chat
 from langchain_threadmem.formats.importers.libraries.openai_items import parts_of_items
-from langchain_threadmem.formats.importers.parts import Other, Part, Reasoning, ToolResult, ToolUse
-from langchain_threadmem.formats.importers.program import ChatRecord, Program
-from langchain_threadmem.formats.importers.said import ASSISTANT, USER, Said, chat_of, system_prompt
-from langchain_threadmem.formats.importers.source import Format, Source, each_item
+from langchain_threadmem.formats.importers.parts import Other, Part, Reasoning, ToolResult, ToolUse, called
+from langchain_threadmem.formats.importers.program import ChatRecord, Program, ready
+from langchain_threadmem.formats.importers.said import ASSISTANT, USER
 from langchain_threadmem.messages.records import as_object, loads
 
 _DETAILS = re.compile(
@@ -49,24 +47,11 @@ _KEPT = (
 
 
 def _is_openwebui(value: Any) -> bool:
-    """Whether an item of a JSON file is a chat of Open WebUI."""
     chat = fields.at(value, "chat")
     if isinstance(chat, dict) and "mapping" not in chat:
-        return not chat or isinstance(chat.get("history"), dict) or isinstance(chat.get("messages"), list)
+        return not chat or fields.has(chat, history=dict) or fields.has(chat, messages=list)
     history = fields.record(value, "history")
-    return isinstance(history.get("messages"), dict) and "currentId" in history
-
-
-def _is_database_of_openwebui(source: Source) -> bool:
-    """Whether a database is the one of Open WebUI."""
-    return source.tables.get("chat", set()) >= {"id", "user_id", "title", "chat"}
-
-
-def _rows(source: Source) -> Iterator[fields.Record]:
-    """The chats of a database."""
-    columns = [name if name in source.tables["chat"] else "NULL" for name in _COLUMNS]
-    for row in source.rows(f"SELECT {', '.join(columns)} FROM chat ORDER BY created_at, id"):
-        yield dict(zip(_COLUMNS, row, strict=True))
+    return fields.has(history, messages=dict) and "currentId" in history
 
 
 def _of_openwebui(value: fields.Record) -> Iterator[ChatRecord]:
@@ -139,27 +124,24 @@ def _without_details(content: str) -> Iterator[Part]:
 
 
 def _step(kind: str, attributes: Mapping[str, str], body: str) -> Iterator[Part]:
+    id, fenced = attributes.get("id"), _FENCE.search(body)
     if kind == "reasoning":
         lines = html.unescape(body).split("\n")
         yield Reasoning("\n".join(line.removeprefix(">").removeprefix(" ") for line in lines).strip())
     elif kind == "code_interpreter":
-        found = _FENCE.search(body)
-        yield ToolUse(
-            "code_interpreter", {"code": found[1] if found else html.unescape(body)}, attributes.get("id")
-        )
-        if "output" in attributes:
-            yield ToolResult(_output(attributes["output"]), attributes.get("id"), "code_interpreter")
+        output = _output(attributes["output"]) if "output" in attributes else None
+        yield from called(kind, {"code": fenced[1] if fenced else html.unescape(body)}, id, output)
     elif "content" in attributes:  # Versions before 0.6 wrote all calls of an answer into one block.
-        calls, results = _value(attributes["content"]), _value(attributes.get("results", "[]"))
-        yield from parts_of([{**one, "type": "tool_call"} for one in calls if isinstance(one, dict)])
-        yield from parts_of([{**one, "type": "tool_result"} for one in results if isinstance(one, dict)])
+        for field, block in (("content", "tool_call"), ("results", "tool_result")):
+            listed = _value(attributes.get(field, "[]"))
+            yield from parts_of([{**one, "type": block} for one in listed if isinstance(one, dict)])
     else:
-        name, id = attributes.get("name", "tool"), attributes.get("id")
-        yield ToolUse(name, _value(attributes.get("arguments", "")), id)
         result = attributes.get("result") or html.unescape(body)
-        if result or attributes.get("done") == "true":
-            fenced = _FENCE.fullmatch(result)
-            yield ToolResult(_output(fenced[1] if fenced else result), id, name)
+        fenced = _FENCE.fullmatch(result)
+        output = _output(fenced[1] if fenced else result)
+        is_done = bool(result) or attributes.get("done") == "true"
+        arguments = _value(attributes.get("arguments", ""))
+        yield from called(attributes.get("name"), arguments, id, output if is_done else None)
 
 
 def _output(text: str) -> Any:
@@ -193,8 +175,8 @@ OPENWEBUI = Program(
     _of_openwebui,
     parents=("parentId",),
     kept=_KEPT,
-    is_database=_is_database_of_openwebui,
-    rows=_rows,
+    is_database=lambda source: source.has(chat={"id", "user_id", "title", "chat"}),
+    rows=lambda source: source.records("chat", _COLUMNS, "ORDER BY created_at, id"),
 )
 
 
@@ -203,43 +185,39 @@ _KEPT_OF_LIBRECHAT = ("error", "unfinished", "feedback", "finish_reason", "plugi
 
 
 def _is_librechat(value: Any) -> bool:
-    """Whether an item of a JSON file is a conversation of LibreChat."""
-    has_list = any(isinstance(fields.at(value, name), list) for name in _LISTS)
-    return has_list and isinstance(value.get("conversationId"), str)
+    return fields.has(value, conversationId=str) and any(isinstance(value.get(one), list) for one in _LISTS)
 
 
-def _chat_of_librechat(record: fields.Record, position: str) -> Chat:
-    field = next(name for name in _LISTS if isinstance(record.get(name), list))
+def _of_librechat(record: fields.Record) -> Iterator[ChatRecord]:
+    listed = next(record[name] for name in _LISTS if isinstance(record.get(name), list))
     options = fields.record(record, "options")
-    said = system_prompt(options.get("promptPrefix") or options.get("system"))
-    for parent, message in _flat(record[field], position):
-        said += _said_of_librechat(message, parent, position)
-    model, metadata = fields.text(options, "model"), fields.filled(record, ("endpoint",))
-    return chat_of(position, record["conversationId"], said, record, model=model, metadata=metadata)
+    messages = [piece for parent, message in _flat(listed) for piece in _pieces(message, parent)]
+    others = {"model": fields.text(options, "model"), "metadata": fields.filled(record, ("endpoint",))}
+    system = options.get("promptPrefix") or options.get("system")
+    yield ChatRecord(record, messages, record["conversationId"], others, system)
 
 
-def _flat(messages: list[Any], position: str) -> Iterator[tuple[str | None, dict[str, Any]]]:
+def _flat(messages: list[Any]) -> Iterator[tuple[str | None, fields.Record]]:
     """Each message with the key of its parent: of the message around it, else of its field."""
     waiting: list[tuple[str | None, bool, Any]] = [(None, False, one) for one in reversed(messages)]
     while waiting:
         parent, is_nested, item = waiting.pop()
-        message = as_object(item, f"a message of {position}")
+        message = as_object(item, "a message")
         yield parent if is_nested else fields.text(message, "parentMessageId"), message
         key = fields.text(message, "messageId")
         waiting += [(key, True, one) for one in reversed(fields.values(message, "children"))]
 
 
-def _said_of_librechat(message: dict[str, Any], parent: str | None, position: str) -> Iterator[Said]:
+def _pieces(message: fields.Record, parent: str | None) -> Iterator[fields.Record]:
     """A message, and what its person has said while it was written (`steer`)."""
     key = fields.text(message, "messageId")
     if key is None:
-        raise InputError(f"{position} has a message without 'messageId'")
+        raise InputError("a message has no 'messageId'")
     sender = fields.text(message, "sender") or ""
     is_user = message.get("isCreatedByUser")
     role = USER if is_user or (is_user is None and sender.lower() == "user") else ASSISTANT
     content, text = message.get("content"), text_in(message.get("text"))
     blocks = content if isinstance(content, list) and content else [text or text_in(content)]
-    time = fields.seconds(message.get("createdAt"), f"message {key!r} of {position}")
     is_agent = message.get("endpoint") == "agents" and sender != message.get("model")
     pieces = [[*of_one] for _, of_one in groupby(blocks, lambda block: fields.at(block, "type") == "steer")]
     for number, piece in enumerate(pieces, 1):
@@ -253,18 +231,12 @@ def _said_of_librechat(message: dict[str, Any], parent: str | None, position: st
             parts = [*_quotes(message), *parts]
         if is_last:
             parts += [*files_of(message.get("files")), *files_of(message.get("attachments"))]
-        part_key = key if is_last else f"{key}-s{number}"
-        yield Said(
-            part_key,
-            parent,
-            speaker,
-            parts,
-            time,
-            fields.text(message, "model") if speaker == ASSISTANT else None,
-            fields.text(message, "name") or (sender if is_agent and speaker == ASSISTANT else None),
-            extra=fields.filled(message, _KEPT_OF_LIBRECHAT) if is_last else {},
-        )
-        parent = part_key
+        name = fields.text(message, "name") or (sender if is_agent and speaker == ASSISTANT else None)
+        id = key if is_last else f"{key}-s{number}"
+        one = {"id": id, "parent": parent, "role": speaker, "parts": parts, "name": name}
+        kept = fields.filled(message, _KEPT_OF_LIBRECHAT) if is_last else {}
+        yield one | fields.filled(message, ("createdAt", "model")) | kept
+        parent = id
 
 
 def _steered(block: Any) -> list[Part]:
@@ -274,7 +246,7 @@ def _steered(block: Any) -> list[Part]:
     return [*_quotes(block), text_in(block.get("steer")), *files_of(block.get("files"))]
 
 
-def _quotes(record: dict[str, Any]) -> Iterator[str]:
+def _quotes(record: fields.Record) -> Iterator[str]:
     """The passages to which a person has referred, which LibreChat puts before the text for the model."""
     for quote in record.get("quotes") or ():
         if text := text_in(quote):
@@ -304,4 +276,12 @@ def _rounds(blocks: Sequence[Any]) -> Iterator[Part]:
     yield from results
 
 
-LIBRECHAT = Format("librechat", "a conversation of LibreChat", each_item(_chat_of_librechat), _is_librechat)
+LIBRECHAT = Program(
+    "librechat",
+    "a conversation of LibreChat",
+    _is_librechat,
+    ready,
+    _of_librechat,
+    parents=("parent",),
+    kept=_KEPT_OF_LIBRECHAT,
+)

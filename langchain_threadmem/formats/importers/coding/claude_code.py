@@ -10,7 +10,8 @@ The lines follow daaain/claude-code-log, simonw/claude-code-transcripts and Sini
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from langchain_threadmem.formats.importers import fields
@@ -20,7 +21,6 @@ from langchain_threadmem.formats.importers.parts import ToolResult
 from langchain_threadmem.formats.importers.said import ASSISTANT, TOOL, USER, Said, chat_of
 from langchain_threadmem.formats.importers.source import Format, Source
 
-_FIELDS = ("parentUuid", "sessionId")
 _BESIDE = ("summary", "file-history-snapshot", "queue-operation", "custom-title", "ai-title", "last-prompt")
 """The types of lines without `uuid`."""
 _ASIDE = ("isMeta", "isVisibleInTranscriptOnly", "isCompactSummary", "isApiErrorMessage", "isSidechain")
@@ -33,16 +33,15 @@ _WRITTEN_BY_PROGRAM = (
 _TITLES = "titles"
 
 
-def is_log(values: Sequence[Any]) -> bool:
-    """Whether the lines of a file are those of a session."""
-    if not all(isinstance(value, dict) and isinstance(value.get("type"), str) for value in values):
+def _is_log(values: Sequence[Any]) -> bool:
+    if not all(fields.has(value, type=str) for value in values):
         return False
-    if any(all(name in value for name in _FIELDS) and "uuid" in value for value in values):
+    if any(value.keys() >= {"uuid", "parentUuid", "sessionId"} for value in values):
         return True
     return bool(values) and all(value["type"] in _BESIDE and "payload" not in value for value in values)
 
 
-def collect(source: Source, values: Sequence[Any]) -> None:
+def _collect(source: Source, values: Sequence[Any]) -> None:
     """Keep the titles of chains, which may be in another file than the chain."""
     titles: dict[str, str] = source.shared.setdefault(_TITLES, {})
     for value in values:
@@ -51,159 +50,109 @@ def collect(source: Source, values: Sequence[Any]) -> None:
             titles[leaf] = title
 
 
-def chats(source: Source) -> Chats:
-    """The conversation of a log."""
-    session = _ClaudeCodeSession(source.name)
-    yield from source.each(lambda line, position: session.read(line))
-    said = session.said()
+def _chats(source: Source) -> Chats:
+    lines: dict[str, fields.Record] = {}
+    sessions: dict[str, None] = {}
+    titles: list[str] = []
+    last: str | None = None
+
+    def read(line: fields.Record, position: str) -> None:
+        nonlocal last
+        if line.get("type") in ("custom-title", "ai-title"):
+            titles.append(fields.text(line, "customTitle", "aiTitle", "title") or "")
+        uuid, forked_from = fields.text(line, "uuid"), fields.text(line.get("forkedFrom"), "sessionId")
+        is_new = uuid is not None and uuid not in lines  # A resumed session may repeat lines.
+        names = (forked_from, fields.text(line, "sessionId") if is_new else None)
+        sessions.update(dict.fromkeys(filter(None, names)))
+        if uuid is None or not is_new:
+            return
+        if line.get("subtype") == "compact_boundary" and not line.get("parentUuid"):
+            line = {**line, "parentUuid": line.get("logicalParentUuid") or last}
+        lines[uuid] = line = _with_prompt(line)
+        if _is_message(line) and not line.get("isSidechain"):
+            last = uuid
+
+    yield from source.each(read)
+    said = _said(lines)
     if not said:
         return
     agent = source.name.startswith("agent-") and all(one.is_aside for one in said)
-    name = session.sessions[0] if agent and session.sessions else source.name
-    first = next(iter(session.lines.values()))
+    name = next(iter(sessions), source.name) if agent else source.name
+    first = next(iter(lines.values()))
     tip = next((one.key for one in reversed(said) if not one.is_aside), None)
+    # The title of the person, else that of the chain that ends last.
+    shared: dict[str, str] = source.shared.get(_TITLES, {})
+    found = [tip or "", *reversed([leaf for leaf in shared if leaf in lines])]
+    titles = [*filter(None, reversed(titles)), *(shared[leaf] for leaf in found if leaf in shared)]
     yield chat_of(
         "the log",
         name,
         said,
-        title=session.title(source.shared.get(_TITLES, {}), tip),
+        title=next(iter(titles), None),
         tip=tip,
         metadata=fields.kept(folder=fields.text(first, "cwd"), branch=fields.text(first, "gitBranch")),
-        branch_of=[] if agent else [one for one in session.sessions if one != name],
+        branch_of=[] if agent else [one for one in sessions if one != name],
         is_part=agent,
     )
 
 
-class _ClaudeCodeSession:
-    """The lines of a log.
-
-    Attributes:
-        lines: The lines with a `uuid`; of equal ones the first.
-        sessions: The sessions that the log names.
-    """
-
-    def __init__(self, name: str) -> None:
-        self.lines: dict[str, fields.Record] = {}
-        self.sessions: list[str] = []
-        self._name = name
-        self._title: str | None = None
-        self._last: str | None = None
-
-    def read(self, line: fields.Record) -> None:
-        """Read a line."""
-        if line.get("type") in ("custom-title", "ai-title"):
-            title = fields.text(line, "customTitle", "aiTitle")
-            self._title = title or fields.text(line, "title") or self._title
-        self._add_session(fields.text(line.get("forkedFrom"), "sessionId"))
-        uuid = fields.text(line, "uuid")
-        if uuid is None or uuid in self.lines:  # A resumed session may repeat lines.
-            return
-        self._add_session(fields.text(line, "sessionId"))
-        if line.get("subtype") == "compact_boundary" and not line.get("parentUuid"):
-            line = {**line, "parentUuid": line.get("logicalParentUuid") or self._last}
-        if line.get("type") == "attachment":
-            line = _with_prompt(line)
-        self.lines[uuid] = line
-        if _is_message(line) and not line.get("isSidechain"):
-            self._last = uuid
-
-    def _add_session(self, session: str | None) -> None:
-        if session is not None and session not in self.sessions:
-            self.sessions.append(session)
-
-    def title(self, titles: dict[str, str], tip: str | None) -> str | None:
-        """The title of the person, else of the chain that ends last."""
-        if self._title is not None:
-            return self._title
-        found = [leaf for leaf in titles if leaf in self.lines]
-        return titles.get(tip or "") or (titles[found[-1]] if found else None)
-
-    def said(self) -> list[Said]:
-        """The messages: the lines of an answer joined, results of one answer in a chain."""
-        groups = self._groups()
-        key_of = {uuid: group[-1] for group in groups for uuid in group}
-        said: dict[str, Said] = {}
-        last_result: dict[str | None, str] = {}
-        for group in groups:
-            key, first = group[-1], self.lines[group[0]]
-            parent = self._above(first, key_of, {*group})
-            contents = [fields.record(self.lines[uuid], "message").get("content") for uuid in group]
-            parts = [part for content in contents for part in parts_of(content)]
-            role = USER if first["type"] == "user" else ASSISTANT
-            if role == USER and parts and all(isinstance(part, ToolResult) for part in parts):
-                role = TOOL
-            # Results of one answer are siblings in the log; here they follow each other.
-            answer = _answer_above(parent, said)
-            if answer in last_result and (role == TOOL or parent != answer):
-                parent = last_result[answer]
-            if role == TOOL:
-                last_result[answer] = key
-            said[key] = self._one(key, parent, role, parts, group)
-        return [*said.values()]
-
-    def _groups(self) -> list[list[str]]:
-        """The lines of each message: those of one answer of the API, which has one id."""
-        groups: dict[str, list[str]] = {}
-        for uuid, line in self.lines.items():
-            if not _is_message(line):
-                continue
+def _said(lines: Mapping[str, fields.Record]) -> list[Said]:
+    """The messages: the lines of an answer, which have one id, joined, results of one answer in a chain."""
+    by_id: dict[str, list[str]] = {}
+    for uuid, line in lines.items():
+        if _is_message(line):
             id = fields.record(line, "message").get("id") if line["type"] == "assistant" else None
-            groups.setdefault(f"{id} {bool(line.get('isSidechain'))}" if id else uuid, []).append(uuid)
-        return [*groups.values()]
+            by_id.setdefault(f"{id} {bool(line.get('isSidechain'))}" if id else uuid, []).append(uuid)
+    key_of = {uuid: group[-1] for group in by_id.values() for uuid in group}
+    said: dict[str, Said] = {}
+    parents: dict[str, str | None] = {}
+    last_result: dict[str | None, str] = {}
+    for group in by_id.values():
+        # Lines between messages are links of the chain.
+        above = fields.ancestors(group[0], lambda uuid: fields.text(lines.get(uuid), "parentUuid"))
+        parent = next((key_of[one] for one in above if one in key_of and one not in group), None)
+        one = _message_of([lines[uuid] for uuid in group], group[-1], parent)
+        # Results of one answer are siblings in the log; here they follow each other.
+        results: Iterator[str | None] = chain((parent,), fields.ancestors(parent or "", parents.get))
+        answer = next((key for key in results if key not in said or said[key].role != TOOL), None)
+        if answer in last_result and (one.role == TOOL or parent != answer):
+            one.parent = last_result[answer]
+        if one.role == TOOL:
+            last_result[answer] = one.key
+        said[one.key], parents[one.key] = one, one.parent
+    return [*said.values()]
 
-    def _above(self, line: fields.Record, key_of: dict[str, str], group: set[str]) -> str | None:
-        """The message above a line: lines between messages are links of the chain."""
-        parent, seen = fields.text(line, "parentUuid"), set()
-        while parent is not None and parent not in seen:
-            if parent in key_of and parent not in group:
-                return key_of[parent]
-            seen.add(parent)
-            parent = fields.text_or_none(self.lines.get(parent, {}).get("parentUuid"))
-        return None
 
-    def _one(self, key: str, parent: str | None, role: str, parts: list[Any], group: list[str]) -> Said:
-        lines = [self.lines[uuid] for uuid in group]
-        message = fields.record(lines[0], "message")
-        text = next((part for part in parts if isinstance(part, str)), "")
-        is_written = role == USER and text.lstrip().startswith(_WRITTEN_BY_PROGRAM)
-        model = fields.text(message, "model")
-        return Said(
-            key,
-            parent,
-            role,
-            parts,
-            fields.seconds(lines[0].get("timestamp"), f"line {key!r}"),
-            model if role == ASSISTANT and model != "<synthetic>" else None,
-            is_aside=is_written or any(line.get(name) for line in lines for name in _ASIDE),
-            extra={"agent": lines[0]["agentId"]} if lines[0].get("agentId") else {},
-        )
+def _message_of(lines: Sequence[fields.Record], key: str, parent: str | None) -> Said:
+    first, message = lines[0], fields.record(lines[0], "message")
+    parts = [part for line in lines for part in parts_of(fields.record(line, "message").get("content"))]
+    role = USER if first["type"] == "user" else ASSISTANT
+    if role == USER and parts and all(isinstance(part, ToolResult) for part in parts):
+        role = TOOL
+    text = next((part for part in parts if isinstance(part, str)), "")
+    is_written = role == USER and text.lstrip().startswith(_WRITTEN_BY_PROGRAM)
+    is_aside = is_written or any(line.get(name) for line in lines for name in _ASIDE)
+    model = fields.text(message, "model") if role == ASSISTANT else None
+    time = fields.seconds(first.get("timestamp"), f"line {key!r}")
+    extra = fields.kept(agent=first.get("agentId"))
+    model = None if model == "<synthetic>" else model
+    return Said(key, parent, role, parts, time, model, None, is_aside, extra)
 
 
 def _with_prompt(line: fields.Record) -> fields.Record:
     """A line of a person who has written while the model worked, as a message; another line as it is."""
-    attachment = fields.record(line, "attachment")
+    attachment = fields.record(line, "attachment") if line.get("type") == "attachment" else {}
     is_prompt = (
         attachment.get("type") == "queued_command"
         and attachment.get("commandMode", "prompt") == "prompt"
         and not attachment.get("isMeta")
         and fields.record(attachment, "origin").get("kind", "human") == "human"
     )
-    if not is_prompt:
-        return line
-    return {**line, "type": "user", "message": {"content": attachment.get("prompt")}}
-
-
-def _answer_above(key: str | None, said: dict[str, Said]) -> str | None:
-    """The message to which results belong, or the message itself."""
-    seen: set[str | None] = set()
-    while key in said and said[key].role == TOOL and key not in seen:
-        seen.add(key)
-        key = said[key].parent
-    return key
+    return {**line, "type": "user", "message": {"content": attachment.get("prompt")}} if is_prompt else line
 
 
 def _is_message(line: fields.Record) -> bool:
     return line.get("type") in ("user", "assistant") and isinstance(line.get("message"), dict)
 
 
-FORMAT = Format("claude_code", "a session of Claude Code", chats, is_log=is_log, collect=collect)
+FORMAT = Format("claude_code", "a session of Claude Code", _chats, is_log=_is_log, collect=_collect)

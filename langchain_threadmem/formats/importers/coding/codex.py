@@ -21,59 +21,50 @@ from langchain_threadmem.messages.ids import chained_id
 
 _LINES = {"session_meta", "turn_context", "response_item", "event_msg", "compacted", "world_state"}
 _WRITTEN_BY_PROGRAM = (
+    *("<environment_context>", "<user_instructions>", "# AGENTS.md instructions", "<turn_aborted>"),
     *(
-        "<environment_context>",
-        "<user_instructions>",
-        "# AGENTS.md instructions",
-        "<turn_aborted>",
         "<skill>",
+        "<permissions instructions>",
+        "<INSTRUCTIONS>",
+        "<user_shell_command>",
+        "<subagent_notification>",
     ),
-    *("<permissions instructions>", "<INSTRUCTIONS>", "<user_shell_command>", "<subagent_notification>"),
 )
 """The beginnings of messages of the user that the program writes."""
 _EVENTS = {"user_message": USER, "agent_message": ASSISTANT, "agent_reasoning": ASSISTANT}
 
 
-def is_log(values: Sequence[Any]) -> bool:
-    """Whether the lines of a file are those of a session."""
-    if not all(isinstance(value, dict) for value in values):
-        return False
-    if any(value.get("type") in _LINES and isinstance(value.get("payload"), dict) for value in values):
-        return all(isinstance(value.get("type"), str) for value in values)
-    return _is_old(values)
-
-
-def _is_old(values: Sequence[fields.Record]) -> bool:
-    """Whether a log has a header line and items after it, as the first versions wrote it."""
-    header, others = values[0], values[1:]
+def _is_log(values: Sequence[Any]) -> bool:
+    if any(value.get("type") in _LINES and fields.has(value, payload=dict) for value in values):
+        return all(fields.has(value, type=str) for value in values)
+    header, *others = values  # The first versions wrote a header line and items after it.
     return (
-        isinstance(header.get("id"), str)
+        fields.has(header, id=str)
         and "timestamp" in header
-        and "type" not in header
-        and "role" not in header
+        and not {"type", "role"} & {*header}
         and bool(others)
-        and all(_is_old_line(value) for value in others)
+        and all("record_type" in one or one.get("type") in (*TYPES, "message") for one in others)
     )
 
 
-def _is_old_line(value: fields.Record) -> bool:
-    return "record_type" in value or value.get("type") in (*TYPES, "message")
-
-
-def chats(source: Source) -> Chats:
-    """The conversation of a log."""
-    session = _CodexSession(source.name)
+def _chats(source: Source) -> Chats:
+    session = _CodexSession()
     yield from source.each(lambda line, position: session.read(position, line))
-    yield from checked("the log", session.close)
+    yield from checked("the log", session.flush)
+    header, source_name = session.header, fields.text(session.header, "forked_from_id")
+    metadata = fields.kept(
+        model=session.model,
+        folder=fields.text(header, "cwd"),
+        branch=fields.text(header.get("git"), "branch"),
+        program=fields.text(header, "originator"),
+    )
     yield chat_of(
         "the log",
-        session.name,
+        fields.text(header, "id") or source.name,
         session.said,
-        created=session.created,
-        metadata=fields.kept(
-            model=session.model, folder=session.folder, branch=session.git_branch, program=session.program
-        ),
-        branch_of=session.forked_from,
+        created=fields.seconds(header.get("timestamp"), "the header"),
+        metadata=metadata,
+        branch_of=[source_name] if source_name else [],
     )
 
 
@@ -81,93 +72,55 @@ class _CodexSession:
     """The messages of a log, read line by line.
 
     Attributes:
-        name: The id of the session.
         said: The messages.
+        header: The first header; a fork repeats that of the session that it continues.
+        model: The model of the next item.
     """
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self) -> None:
         self.said: list[Said] = []
-        self.created: float | None = None
+        self.header: fields.Record = {}
         self.model: str | None = None
-        self.folder: str | None = None
-        self.git_branch: str | None = None
-        self.program: str | None = None
-        self.forked_from: list[str] = []
-        self._is_named = False
         self._items: list[tuple[fields.Record, float | None, str | None]] = []
-        self._events: list[tuple[str, str, float | None, str | None]] = []
+        self._events: list[tuple[fields.Record, float | None, str | None]] = []
         self._has_items = False
         self._parent: str | None = None
 
     def read(self, position: str, line: fields.Record) -> None:
-        """Read a line."""
-        kind, payload = line.get("type"), line.get("payload")
-        time = fields.seconds(line.get("timestamp"), position)
-        if not isinstance(payload, dict):
-            self._read_old(position, line)
-        elif kind == "session_meta":
-            self._read_header(payload, position)
+        """Read a line; lines of the first versions have no payload."""
+        payload, is_old = fields.record(line, "payload") or line, not fields.has(line, payload=dict)
+        if is_old and "record_type" in line:
+            return
+        kind, time = line.get("type"), fields.seconds(line.get("timestamp"), position)
+        if kind == "session_meta" or (is_old and not {"type", "role"} & {*line}):
+            fields.seconds(payload.get("timestamp"), position)
+            self.header = self.header or payload
         elif kind == "turn_context":
             self.model = fields.text(payload, "model") or self.model
-        elif kind == "response_item":
-            self._add(payload, time)
-        elif kind == "compacted":
-            self._compact(payload, time)
-        elif kind == "event_msg":
-            self._read_event(payload, time, position)
-
-    def _read_header(self, payload: fields.Record, position: str) -> None:
-        if self._is_named:  # A fork repeats the header of the session that it continues.
-            return
-        self._is_named = True
-        self.name = fields.text(payload, "id") or self.name
-        self.created = fields.seconds(payload.get("timestamp"), position)
-        self.folder, self.program = fields.text(payload, "cwd"), fields.text(payload, "originator")
-        self.git_branch = fields.text(payload.get("git"), "branch")
-        if source := fields.text(payload, "forked_from_id"):
-            self.forked_from.append(source)
-
-    def _read_old(self, position: str, line: fields.Record) -> None:
-        if "record_type" in line:
-            return
-        if "type" not in line and "role" not in line:
-            self._read_header(line, position)
-        else:
-            self._add(line, fields.seconds(line.get("timestamp"), position))
-
-    def _add(self, item: fields.Record, time: float | None) -> None:
-        self._has_items = True
-        self._items.append((item, time, self.model))
-
-    def _read_event(self, payload: fields.Record, time: float | None, position: str) -> None:
-        kind = payload.get("type")
-        if kind in _EVENTS:
-            text = payload.get("message") or payload.get("text")
-            if isinstance(text, str) and text:
-                self._events.append((str(kind), text, time, self.model))
-        elif kind == "thread_rolled_back":
-            self._flush()
+        elif kind == "response_item" or is_old:
+            self._has_items = True
+            self._items.append((payload, time, self.model))
+        elif kind == "compacted":  # A summary of the messages before it, which are not repeated.
+            self.flush()
+            if text := fields.text(payload, "message"):
+                key = chained_id("import-", self._parent, ["compacted", text])
+                self.said.append(Said(key, self._parent, SYSTEM, [text], time, is_aside=True))
+        elif kind == "event_msg" and payload.get("type") == "thread_rolled_back":
+            self.flush()
             turns = payload.get("num_turns")
             self._roll_back(turns if isinstance(turns, int) else 1)
+        elif kind == "event_msg" and (role := _EVENTS.get(str(payload.get("type")))):
+            text = payload.get("message") or payload.get("text")
+            if isinstance(text, str) and text:
+                is_thought = payload["type"] == "agent_reasoning"
+                content = {"summary": [{"text": text}]} if is_thought else {"content": text}
+                block = {"type": "reasoning" if is_thought else "message", "role": role, **content}
+                self._events.append((block, time, self.model))
 
-    def _compact(self, payload: fields.Record, time: float | None) -> None:
-        """A summary of the messages before it, which are not repeated."""
-        self._flush()
-        if text := fields.text(payload, "message"):
-            key = chained_id("import-", self._parent, ["compacted", text])
-            self.said.append(Said(key, self._parent, SYSTEM, [text], time, is_aside=True))
-
-    def _flush(self) -> None:
+    def flush(self) -> None:
         """Make messages of the items since the last event that changed the place of the next message."""
-        if not self._items and not self._has_items:
-            for kind, text, time, model in self._events:
-                block = "reasoning" if kind == "agent_reasoning" else "message"
-                content = {"summary": [{"text": text}]} if block == "reasoning" else {"content": text}
-                self._items.append(({"type": block, "role": _EVENTS[kind], **content}, time, model))
-            self._events = []
-        items = self._items
-        self._items = []
+        items = self._items if self._has_items else self._events
+        self._items, self._events = [], [] if not self._has_items else self._events
         said = said_of(
             [item for item, _, _ in items],
             lambda number: items[number][1],
@@ -183,16 +136,9 @@ class _CodexSession:
     def _roll_back(self, turns: int) -> None:
         """Continue before the last turns."""
         by_key = {one.key: one for one in self.said}
-        key = self._parent
-        while turns > 0 and key in by_key:
-            one = by_key[key]
+        while turns > 0 and (one := by_key.get(self._parent or "")):
             turns -= one.role == USER and not one.is_aside
-            key = one.parent
-        self._parent = key
-
-    def close(self) -> None:
-        """Read the rest."""
-        self._flush()
+            self._parent = one.parent
 
 
-FORMAT = Format("codex", "a session of Codex", chats, is_log=is_log)
+FORMAT = Format("codex", "a session of Codex", _chats, is_log=_is_log)

@@ -9,107 +9,69 @@ microsoft/vscode-copilot-chat, which have the same form.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from langchain_threadmem.formats.importers import fields
 from langchain_threadmem.formats.importers.blocks import files_of, parts_of
 from langchain_threadmem.formats.importers.chats import Chats
-from langchain_threadmem.formats.importers.parts import Part, Reasoning, ToolResult, ToolUse
+from langchain_threadmem.formats.importers.parts import Part, Reasoning, ToolResult
 from langchain_threadmem.formats.importers.said import ASSISTANT, SYSTEM, TOOL, USER, Said, chat_of
 from langchain_threadmem.formats.importers.source import Format, Source
 
 _FIRST = ("session.start", "session.resume", "user.message", "assistant.message")
 
 
-def is_log(values: Sequence[Any]) -> bool:
-    """Whether the lines of a file are events of a session."""
+def _is_log(values: Sequence[Any]) -> bool:
     return all(
-        isinstance(fields.at(value, "type"), str)
-        and isinstance(fields.at(value, "data"), dict)
-        and value.keys() >= {"id", "timestamp", "parentId"}
+        fields.has(value, type=str, data=dict) and value.keys() >= {"id", "timestamp", "parentId"}
         for value in values
     ) and any(value["type"] in _FIRST for value in values)
 
 
-def chats(source: Source) -> Chats:
-    """The conversation of a log."""
-    session = _CopilotSession(source.folder if source.name == "events" else source.name)
-    yield from source.each(lambda event, position: session.read(event, position))
-    metadata = fields.kept(model=session.model, folder=session.folder, branch=session.branch)
-    yield chat_of("the log", session.name, session.said, created=session.created, metadata=metadata)
+def _chats(source: Source) -> Chats:
+    about: fields.Record = {"sessionId": source.folder if source.name == "events" else source.name}
+    said: list[Said] = []
 
-
-class _CopilotSession:
-    """The messages of a log, read event by event.
-
-    Attributes:
-        name: The id of the session.
-        said: The messages.
-    """
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.said: list[Said] = []
-        self.created: float | None = None
-        self.model: str | None = None
-        self.folder: str | None = None
-        self.branch: str | None = None
-
-    def read(self, event: fields.Record, position: str) -> None:
-        """Read an event."""
-        kind, data = event["type"], fields.record(event, "data")
+    def read(event: fields.Record, position: str) -> None:
+        kind, data = event["type"], event["data"]
         if kind == "session.start":
-            self.name = fields.text(data, "sessionId") or self.name
-            self.created = fields.seconds(data.get("startTime"), position)
-            self.folder = fields.text(data.get("context"), "cwd")
-            self.branch = fields.text(data.get("context"), "branch")
-        self.model = fields.text(data, "newModel", "selectedModel", "model") or self.model
-        read = _READERS.get(kind)
-        if read is None:
+            context = fields.record(data, "context")
+            about.update(data | {"created": fields.seconds(data.get("startTime"), position), **context})
+        about["model"] = fields.text(data, "newModel", "selectedModel", "model") or about.get("model")
+        role, parts = _ROLES.get(kind), [*_parts(kind, data)]
+        if role is None:
             return
-        role, parts = read(data)
+        time, is_model = fields.seconds(event["timestamp"], position), role == ASSISTANT
         is_aside = role == SYSTEM or str(data.get("source") or "").startswith("skill-")
-        self.said.append(
-            Said(
-                str(event["id"]),
-                self.said[-1].key if self.said else None,
-                role,
-                parts,
-                fields.seconds(event["timestamp"], position),
-                self.model if role == ASSISTANT else None,
-                is_aside=is_aside or bool(event.get("agentId") or data.get("parentToolCallId")),
-            )
-        )
+        is_aside |= bool(event.get("agentId") or data.get("parentToolCallId"))
+        previous, model = said[-1].key if said else None, about["model"] if is_model else None
+        said.append(Said(str(event["id"]), previous, role, parts, time, model, is_aside=is_aside))
+
+    yield from source.each(read)
+    metadata = {name: fields.text(about, field) for name, field in _METADATA.items()}
+    name = fields.text(about, "sessionId") or source.name
+    yield chat_of("the log", name, said, created=about.get("created"), metadata=fields.kept(**metadata))
 
 
-def _of_user(data: fields.Record) -> tuple[str, list[Part]]:
-    return USER, [*parts_of(data.get("content")), *files_of(data.get("attachments"))]
+def _parts(kind: str, data: fields.Record) -> Iterator[Part]:
+    if kind == "tool.execution_complete":
+        is_error = data.get("success") is False
+        output = fields.at(data, "error", "message") if is_error else fields.at(data, "result", "content")
+        yield ToolResult(output, fields.text(data, "toolCallId"), None, is_error)
+        return
+    if thought := fields.text(data, "reasoningText"):
+        yield Reasoning(thought)
+    yield from parts_of(data.get("summaryContent" if kind == "session.compaction_complete" else "content"))
+    yield from files_of(data.get("attachments"))
+    yield from parts_of([{**one, "type": "tool_call"} for one in data.get("toolRequests") or ()])
 
 
-def _of_assistant(data: fields.Record) -> tuple[str, list[Part]]:
-    thought = fields.text(data, "reasoningText")
-    calls = [
-        ToolUse(fields.text(one, "name") or "tool", one.get("arguments"), fields.text(one, "toolCallId"))
-        for one in fields.records({"toolRequests": [], **data}, "toolRequests", "a message")
-    ]
-    return ASSISTANT, [*([Reasoning(thought)] if thought else []), *parts_of(data.get("content")), *calls]
-
-
-def _of_tool(data: fields.Record) -> tuple[str, list[Part]]:
-    is_error = data.get("success") is False
-    output = fields.at(data, "error", "message") if is_error else fields.at(data, "result", "content")
-    return TOOL, [ToolResult(output, fields.text(data, "toolCallId"), None, is_error)]
-
-
-def _of_summary(data: fields.Record) -> tuple[str, list[Part]]:
-    return SYSTEM, parts_of(data.get("summaryContent"))
-
-
-_READERS = {
-    "user.message": _of_user,
-    "assistant.message": _of_assistant,
-    "tool.execution_complete": _of_tool,
-    "session.compaction_complete": _of_summary,
+_METADATA = {"model": "model", "folder": "cwd", "branch": "branch"}
+_ROLES = {
+    "user.message": USER,
+    "assistant.message": ASSISTANT,
+    "tool.execution_complete": TOOL,
+    "session.compaction_complete": SYSTEM,
 }
-FORMAT = Format("copilot", "a session of GitHub Copilot", chats, is_log=is_log)
+FORMAT = Format("copilot", "a session of GitHub Copilot", _chats, is_log=_is_log)

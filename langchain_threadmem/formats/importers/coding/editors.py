@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from langchain_threadmem.formats.importers import fields
-from langchain_threadmem.formats.importers.chats import Chats
+from langchain_threadmem.formats.importers.chats import Chat, Chats
 from langchain_threadmem.formats.importers.parts import Other, Part
 from langchain_threadmem.formats.importers.program import ChatRecord, Program, standard_parts
 from langchain_threadmem.formats.importers.said import ASSISTANT, SYSTEM, USER, Said, chat_of
@@ -22,45 +22,28 @@ from langchain_threadmem.messages.ids import chained_id
 
 
 def _is_continue(value: Any) -> bool:
-    return (
-        isinstance(value, dict)
-        and isinstance(value.get("sessionId"), str)
-        and isinstance(value.get("history"), list)
-        and all(isinstance(one, dict) and isinstance(one.get("message"), dict) for one in value["history"])
-    )
+    has_history = fields.has(value, sessionId=str, history=list)
+    return has_history and all(fields.has(one, message=dict) for one in value["history"])
 
 
 def _of_continue(value: fields.Record) -> Iterator[ChatRecord]:
     messages: list[fields.Record] = []
+    answered = {one["message"].get("toolCallId") for one in value["history"]}
     for one in value["history"]:
-        message = {**one["message"]}
-        states = [state for state in one.get("toolCallStates") or () if isinstance(state, dict)]
-        message.setdefault(
-            "reasoning",
-            (one.get("reasoning") or {}).get("text") if isinstance(one.get("reasoning"), dict) else None,
-        )
-        messages.append(message)
-        answered = {entry["message"].get("toolCallId") for entry in value["history"]}
-        for state in states:
-            id = state.get("toolCallId")
-            if state.get("output") is not None and id not in answered:
+        messages.append({"reasoning": fields.at(one, "reasoning", "text"), **one["message"]})
+        for state in one.get("toolCallStates") or ():
+            id = fields.at(state, "toolCallId")
+            if fields.at(state, "output") is not None and id not in answered:
                 texts = [item.get("content") for item in state["output"] if isinstance(item, dict)]
-                messages.append(
-                    {"role": "tool", "toolCallId": id, "content": [text for text in texts if text]}
-                )
+                messages.append({"role": "tool", "toolCallId": id, "content": [*filter(None, texts)]})
     yield ChatRecord(value, messages)
 
 
-CONTINUE = Program("continue", "a session of Continue", _is_continue, standard_parts, _of_continue)
+CONTINUE = Program("continue", "a session of Continue", _is_continue, conversations=_of_continue)
 
 
 def _is_cline(value: Any) -> bool:
-    return (
-        isinstance(value, dict)
-        and "ts" in value
-        and "role" in value
-        and isinstance(value.get("content"), list | str)
-    )
+    return fields.has(value, content=(list, str)) and "ts" in value and "role" in value
 
 
 def _parts_of_cline(message: fields.Record) -> Iterator[Part]:
@@ -82,40 +65,32 @@ _SESSION = re.compile(r"^# aider chat started at (.+)$")
 _QUESTION, _PROGRAM = "####", ">"
 
 
-def _is_text_of_aider(text: str) -> bool:
-    """Whether a text is a history of aider."""
-    return any(map(_SESSION.match, text.splitlines()[:50]))
-
-
 def _chats_of_aider(source: Source) -> Chats:
     """The conversations of a history: one for each session."""
-    name: str | None = None
-    started = ""
-    lines: list[str] = []
     names: dict[str, int] = {}
+    sessions: list[tuple[str, list[str]]] = []
     for line in source.lines():
-        found = _SESSION.match(line)
-        if found:
-            if name is not None:
-                yield from _chat_of_aider(name, started, lines)
-            started, lines = found[1].strip(), []
-            names[started] = names.get(started, 0) + 1
-            name = f"aider-{started}" + ("" if names[started] == 1 else f"-{names[started]}")
-        else:
-            lines.append(line)
-    if name is not None:
-        yield from _chat_of_aider(name, started, lines)
+        if found := _SESSION.match(line):
+            sessions.append((found[1].strip(), []))
+        elif sessions:
+            sessions[-1][1].append(line)
+        if found and len(sessions) > 1:
+            yield _chat_of_aider(*sessions.pop(0), names)
+    if sessions:
+        yield _chat_of_aider(*sessions[0], names)
 
 
-def _chat_of_aider(name: str, started: str, lines: list[str]) -> Chats:
-    time = fields.seconds(started, f"session {started!r}")
+def _chat_of_aider(started: str, lines: list[str], names: dict[str, int]) -> Chat:
+    number = names[started] = names.get(started, 0) + 1
+    time, position = fields.seconds(started, f"session {started!r}"), f"session {started!r}"
     said: list[Said] = []
     previous: str | None = None
     for role, text in _blocks(lines):
         key = chained_id("import-", previous, [len(said), role, text])
         said.append(Said(key, previous, role, [text], time))
         previous = previous if role == SYSTEM else key
-    yield chat_of(f"session {started!r}", name, said, created=time)
+    name = f"aider-{started}" + ("" if number == 1 else f"-{number}")
+    return chat_of(position, name, said, created=time)
 
 
 def _blocks(lines: list[str]) -> Iterator[tuple[str, str]]:
@@ -144,4 +119,9 @@ def _blocks(lines: list[str]) -> Iterator[tuple[str, str]]:
         yield role, "\n".join(block).strip()
 
 
-AIDER = Format("aider", ".aider.chat.history.md", _chats_of_aider, is_text=_is_text_of_aider)
+AIDER = Format(
+    "aider",
+    ".aider.chat.history.md",
+    _chats_of_aider,
+    is_text=lambda text: any(map(_SESSION.match, text.splitlines()[:50])),
+)

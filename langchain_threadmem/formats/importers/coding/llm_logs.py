@@ -19,30 +19,22 @@ from langchain_threadmem.formats.importers.said import ASSISTANT, SYSTEM, USER, 
 from langchain_threadmem.formats.importers.source import Format, Source, checked
 from langchain_threadmem.messages.records import as_object, loads
 
-_MESSAGES = {"hash", "parent_hash", "role"}
-_RESPONSES = {"id", "prompt", "response", "conversation_id"}
-
-
-def is_database(source: Source) -> bool:
-    """Whether a database is one of `llm`."""
-    tables = source.tables
-    return _has_tree(source) or tables.get("responses", set()) >= _RESPONSES
+_TREE: dict[str, set[str]] = {"messages": {"hash", "parent_hash", "role"}, "threads": set(), "parts": set()}
+_OLDER = {"responses": {"id", "prompt", "response", "conversation_id"}}
 
 
 def _has_tree(source: Source) -> bool:
-    tables = source.tables
-    return tables.get("messages", set()) >= _MESSAGES and "threads" in tables and "parts" in tables
+    return source.has(**_TREE) and source.tables.keys() >= _TREE.keys()
 
 
-def chats(source: Source) -> Chats:
+def _chats(source: Source) -> Chats:
     """The conversations of a database; one that both generations of tables have is read from the tree."""
     threads: set[str] = set()
-    if _has_tree(source):
-        for conversation in _conversations(source):
-            threads.update(thread.id for thread in conversation)
-            position = f"thread {conversation[0].id!r}"
-            yield from checked(position, _chat_of_tree, source, conversation, position)
-    if source.tables.get("responses", set()) >= _RESPONSES:
+    for conversation in _conversations(source) if _has_tree(source) else ():
+        threads.update(thread.id for thread in conversation)
+        position = f"thread {conversation[0].id!r}"
+        yield from checked(position, _chat_of_tree, source, conversation, position)
+    if source.has(**_OLDER):
         yield from _older_chats(source, threads)
 
 
@@ -78,147 +70,101 @@ def _conversations(source: Source) -> list[list[_LoggedThread]]:
 
 
 def _chat_of_tree(source: Source, threads: Sequence[_LoggedThread], position: str) -> Chat:
-    turns = [turn for thread in threads for turn in _turns(source, thread.id)]
-    tips = [*(turn.tip for turn in turns), *(thread.tip for thread in threads)]
-    rows: dict[str, tuple[str | None, str, str | None]] = {}
-    for tip in tips:
-        for hash, parent, role, metadata in _chain(source, tip, rows):
-            rows[hash] = parent, role, metadata
-    written = _written(rows, turns, position)
-    said = [
-        Said(
-            hash,
-            parent,
-            role,
-            [*_parts_of(source, hash, position)],
-            written.get(hash, (None, None))[0],
-            written.get(hash, (None, None))[1] if role == ASSISTANT else None,
-            extra={"provider_metadata": metadata} if metadata else {},
-        )
-        for hash, (parent, role, metadata) in rows.items()
+    turns = [
+        _LoggedTurn(*row.values())
+        for thread in threads
+        for row in source.records("turns", _TURN, "WHERE thread_id = ? ORDER BY id", thread.id)
     ]
-    newest = max((turn for turn in turns if turn.tip), key=lambda turn: str(turn.time), default=None)
-    written_at = [*(one.time for one in turns), *(one.time for one in threads)]
-    times = [str(time) for time in written_at if time]
-    return chat_of(
-        position,
-        threads[0].id,
-        said,
-        title=fields.text_or_none(threads[0].name),
-        tip=_last_used(threads, turns),
-        created=fields.seconds(min(times, default=None), position),
-        model=newest.model if newest is not None else None,
-    )
-
-
-def _last_used(threads: Sequence[_LoggedThread], turns: Sequence[_LoggedTurn]) -> str | None:
-    """The tip that was written last; of two at one time, that of the thread."""
-    used = [
-        *((str(turn.time), 0, turn.tip) for turn in turns),
-        *((str(one.time), 1, one.tip) for one in threads),
-    ]
-    return max((one for one in used if one[2] is not None), key=lambda one: one[:2], default=("", 0, None))[2]
-
-
-def _turns(source: Source, thread: str) -> list[_LoggedTurn]:
-    if "turns" not in source.tables:
-        return []
-    rows = source.rows(
-        "SELECT parent_message_hash, tip_message_hash, model, datetime_utc FROM turns "
-        "WHERE thread_id = ? ORDER BY id",
-        thread,
-    )
-    return [_LoggedTurn(*row) for row in rows]
-
-
-def _chain(
-    source: Source, tip: str | None, known: dict[str, Any]
-) -> list[tuple[str, str | None, str, str | None]]:
-    """The messages up to a tip that are not known yet, oldest first."""
-    chain: list[tuple[str, str | None, str, str | None]] = []
-    hash, seen = tip, {*known}
-    while hash is not None and hash not in seen:
-        seen.add(hash)
-        row = next(
-            source.rows(
-                "SELECT hash, parent_hash, role, provider_metadata FROM messages WHERE hash = ?", hash
-            ),
-            None,
-        )
-        if row is None:
-            break
-        chain.append(row)
-        hash = row[1]
-    return chain[::-1]
-
-
-def _written(
-    rows: dict[str, tuple[str | None, str, str | None]], turns: Sequence[_LoggedTurn], position: str
-) -> dict[str, tuple[float | None, str | None]]:
-    """The time and the model of each message: of the first turn between whose ends it is."""
+    rows: dict[str, fields.Record] = {}
+    for tip in (*(turn.tip for turn in turns), *(thread.tip for thread in threads)):
+        chain: list[fields.Record] = []
+        hash, seen = tip, {*rows}
+        while hash is not None and hash not in seen:
+            seen.add(hash)
+            found = next(source.records("messages", _MESSAGE, "WHERE hash = ?", hash), None)
+            chain += [found] if found else []
+            hash = found["parent_hash"] if found else None
+        rows |= {row["hash"]: row for row in reversed(chain)}
+    # A message has the time and the model of the first turn between whose ends it is.
     written: dict[str, tuple[float | None, str | None]] = {}
     for turn in sorted(turns, key=lambda turn: str(turn.time)):
         hash, time = turn.tip, fields.seconds(turn.time, position)
         while hash is not None and hash in rows and hash not in written:
             written[hash] = time, turn.model
-            hash = rows[hash][0]
-    return written
+            hash = rows[hash]["parent_hash"]
+    said = []
+    for hash, row in rows.items():
+        (time, model), role = written.get(hash, (None, None)), row["role"]
+        extra = fields.kept(provider_metadata=row["provider_metadata"])
+        parts, model = [*_parts_of(source, hash, position)], model if role == ASSISTANT else None
+        said.append(Said(hash, row["parent_hash"], role, parts, time, model, extra=extra))
+    # The tip that was written last; of two at one time, that of the thread.
+    used = [(one.time, False, one.tip) for one in turns] + [(one.time, True, one.tip) for one in threads]
+    tips = [(str(time), is_thread, tip) for time, is_thread, tip in used if tip]
+    newest = max((turn for turn in turns if turn.tip), key=lambda turn: str(turn.time), default=None)
+    return chat_of(
+        position,
+        threads[0].id,
+        said,
+        title=fields.text_or_none(threads[0].name),
+        tip=max(tips, key=lambda one: one[:2], default=("", False, None))[2],
+        created=fields.seconds(min((str(time) for time, *_ in used if time), default=None), position),
+        model=newest.model if newest is not None else None,
+    )
+
+
+_TURN = ("parent_message_hash", "tip_message_hash", "model", "datetime_utc")
+_MESSAGE = ("hash", "parent_hash", "role", "provider_metadata")
+_PART = ("type", "tool_name", "text", "payload")
 
 
 def _parts_of(source: Source, hash: str, position: str) -> Iterator[Part]:
-    query = "SELECT type, tool_name, text, payload FROM parts WHERE message_hash = ? ORDER BY position"
-    for kind, tool, text, data in [*source.rows(query, hash)]:
+    for row in source.records("parts", _PART, "WHERE message_hash = ? ORDER BY position", hash):
+        kind, tool, text, data = row.values()
         payload = as_object(loads(data, f"a part of {position}"), f"a part of {position}") if data else {}
-        if text is None:
-            text = payload.get("text")
+        text = payload.get("text") if text is None else text
         if text is None and isinstance(payload.get("text_ref"), list):
             text = "".join(_piece(source, piece) for piece in payload["text_ref"])
         id = fields.text(payload, "tool_call_id")
         if kind == "text":
             yield text or ""
         elif kind == "reasoning":
-            if text:
-                yield Reasoning(text)
+            yield from [Reasoning(text)] if text else []
         elif kind == "tool_call":
             yield ToolUse(str(tool or payload.get("name")), payload.get("arguments"), id)
         elif kind == "tool_result":
             failed = payload.get("exception")
-            yield ToolResult(
-                payload.get("output") or failed, id, fields.text_or_none(tool), failed is not None
-            )
+            output, name = payload.get("output") or failed, fields.text_or_none(tool)
+            yield ToolResult(output, id, name, failed is not None)
         elif kind == "attachment":
-            attachment = payload.get("attachment")
-            yield _attachment(source, attachment.get("id") if isinstance(attachment, dict) else None)
+            yield _attachment(source, fields.at(payload, "attachment", "id"))
         else:
             yield Other({"type": kind, "text": text, **payload})
 
 
 def _piece(source: Source, piece: Any) -> str:
-    if not isinstance(piece, dict):
-        return ""
-    if "literal" in piece:
+    if "literal" in fields.record(piece):
         return str(piece["literal"])
-    row = next(source.rows("SELECT content FROM fragments WHERE id = ?", piece.get("fragment")), None)
-    return str(row[0]) if row is not None else ""
+    rows = source.records("fragments", ("content",), "WHERE id = ?", fields.at(piece, "fragment"))
+    return "".join(str(row["content"]) for row in rows)
 
 
 def _attachment(source: Source, id: Any) -> File:
-    row = None
-    if "attachments" in source.tables:
-        row = next(source.rows("SELECT type, path, url FROM attachments WHERE id = ?", id), None)
-    type, path, url = row if row is not None else (None, None, None)
-    medium = str(type or "").partition("/")[0]
-    name = str(path or url or id or "").rpartition("/")[2]
+    found = next(source.records("attachments", ("id", "type", "path", "url"), "WHERE id = ?", id), {})
+    medium = str(found.get("type") or "").partition("/")[0]
+    name = str(found.get("path") or found.get("url") or id or "").rpartition("/")[2]
     kind = medium if medium in ("image", "audio", "video") else "file"
-    return File(kind, name or None, {"id": id, "type": type, "path": path, "url": url}, is_beside=True)
+    value = {"id": id} | {field: found.get(field) for field in ("type", "path", "url")}
+    return File(kind, name or None, value, is_beside=True)
+
+
+_RESPONSE = ("id", "prompt", "system", "response", "model", "datetime_utc", "reasoning")
 
 
 def _older_chats(source: Source, known: set[str]) -> Chats:
     """The conversations of the tables before version 0.32, in which a row is a question and its answer."""
-    abouts: dict[str, fields.Record] = {}
-    if "conversations" in source.tables:
-        rows = source.rows("SELECT id, name, model FROM conversations")
-        abouts = {id: {"name": name, "model": model} for id, name, model in rows}
+    rows = source.records("conversations", ("id", "name", "model"), "")
+    abouts = {row.pop("id"): row for row in rows}
     query = "SELECT DISTINCT coalesce(conversation_id, id) FROM responses ORDER BY 1"
     for (name,) in [*source.rows(query)]:
         if name not in known:
@@ -227,59 +173,45 @@ def _older_chats(source: Source, known: set[str]) -> Chats:
 
 def _older_chat(source: Source, name: str, about: fields.Record | None) -> Chat:
     position = f"conversation {name!r}"
-    return chat_of(position, name, _older_messages(source, name, position), about)
-
-
-def _older_messages(source: Source, conversation: str, position: str) -> Iterator[Said]:
-    columns = source.tables["responses"]
-    names = ("id", "prompt", "system", "response", "model", "datetime_utc", "reasoning")
-    selected = ", ".join(name if name in columns else "NULL" for name in names)
-    rows = source.rows(
-        f"SELECT {selected} FROM responses WHERE conversation_id = ? OR (conversation_id IS NULL AND id = ?) "
-        "ORDER BY datetime_utc, id",
-        conversation,
-        conversation,
-    )
+    said: list[Said] = []
     previous: str | None = None
-    for id, prompt, system, response, model, time, reasoning in [*rows]:
-        written = fields.seconds(time, position)
-        if system:
-            yield Said(f"{id}-system", previous, SYSTEM, [system], written)
+    where = "WHERE conversation_id = ? OR (conversation_id IS NULL AND id = ?) ORDER BY datetime_utc, id"
+    for row in [*source.records("responses", _RESPONSE, where, name, name)]:
+        id, time = row["id"], fields.seconds(row["datetime_utc"], position)
+        if row["system"]:
+            said.append(Said(f"{id}-system", previous, SYSTEM, [row["system"]], time))
         results = _rows_of(source, "tool_results", ("output", "tool_call_id", "name"), id)
-        question: list[Part] = [ToolResult(*one) for one in results]
-        question += [*_fragments_of(source, id), *([prompt] if prompt else [])]
         files = _rows_of(source, "prompt_attachments", ("attachment_id",), id)
-        question += [_attachment(source, one) for (one,) in files]
+        fragments = (
+            _piece(source, {"fragment": fragment})
+            for (fragment,) in _rows_of(source, "prompt_fragments", ("fragment_id",), id, '"order"')
+        )
+        question: list[Part] = [*(ToolResult(*one) for one in results), *filter(None, fragments)]
+        question += [*filter(None, [row["prompt"]]), *(_attachment(source, one) for (one,) in files)]
         if question:
-            yield Said(f"{id}-prompt", previous, USER, question, written)
+            said.append(Said(f"{id}-prompt", previous, USER, question, time))
             previous = f"{id}-prompt"
-        answer: list[Part] = [Reasoning(reasoning)] if reasoning else []
-        answer += [response] if response else []
         calls = _rows_of(source, "tool_calls", ("name", "arguments", "tool_call_id"), id)
-        answer += [ToolUse(str(name), arguments, call) for name, arguments, call in calls]
-        yield Said(str(id), previous, ASSISTANT, answer, written, fields.text_or_none(model))
+        answer: list[Part] = [Reasoning(row["reasoning"])] if row["reasoning"] else []
+        answer += [*filter(None, [row["response"]]), *(ToolUse(str(one), *rest) for one, *rest in calls)]
+        said.append(Said(str(id), previous, ASSISTANT, answer, time, fields.text_or_none(row["model"])))
         previous = str(id)
+    return chat_of(position, name, said, about)
 
 
-def _fragments_of(source: Source, response: str) -> list[str]:
-    """The texts that a prompt had before its own text."""
-    if not {"fragments", "prompt_fragments"} <= source.tables.keys():
-        return []
-    rows = source.rows(
-        "SELECT f.content FROM prompt_fragments p JOIN fragments f ON f.id = p.fragment_id "
-        'WHERE p.response_id = ? ORDER BY p."order"',
-        response,
-    )
-    return [str(row[0]) for row in rows if row[0]]
-
-
-def _rows_of(source: Source, table: str, names: Sequence[str], response: str) -> list[tuple[Any, ...]]:
+def _rows_of(
+    source: Source, table: str, names: Sequence[str], response: str, order: str = "rowid"
+) -> list[tuple[Any, ...]]:
     """The rows of a table that belong to a response; none without the table."""
-    if not source.tables.get(table, set()) >= {*names, "response_id"}:
+    if not source.has(**{table: {*names, "response_id"}}) or table not in source.tables:
         return []
-    return [
-        *source.rows(f"SELECT {', '.join(names)} FROM {table} WHERE response_id = ? ORDER BY rowid", response)
-    ]
+    rows = source.records(table, names, f"WHERE response_id = ? ORDER BY {order}", response)
+    return [tuple(row.values()) for row in rows]
 
 
-FORMAT = Format("llm", "logs.db of the program llm", chats, is_database=is_database)
+FORMAT = Format(
+    "llm",
+    "logs.db of the program llm",
+    _chats,
+    is_database=lambda source: _has_tree(source) or source.has(**_OLDER),
+)

@@ -11,22 +11,30 @@ The fields and tables follow opencode-ai 1.18.33, which wrote the sample of the 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import groupby
 from typing import Any
 
 from langchain_threadmem.formats.importers import fields
 from langchain_threadmem.formats.importers.blocks import file_of, files_of, parts_of
-from langchain_threadmem.formats.importers.parts import Other, Part, Reasoning, ToolResult, ToolUse, at_once
+from langchain_threadmem.formats.importers.parts import (
+    Other,
+    Part,
+    Reasoning,
+    ToolResult,
+    ToolUse,
+    at_once,
+    called,
+)
 from langchain_threadmem.formats.importers.program import ChatRecord, Program
 from langchain_threadmem.formats.importers.source import Source
 from langchain_threadmem.messages.records import loads
 
 
 def _is_opencode(value: Any) -> bool:
-    messages = fields.at(value, "messages")
-    if not isinstance(messages, list) or not isinstance(fields.at(value, "info", "id"), str):
-        return False
-    return all(isinstance(fields.at(one, "info"), dict) and "parts" in one for one in messages)
+    return (
+        fields.has(value, info=dict, messages=list)
+        and fields.has(value["info"], id=str)
+        and all(fields.has(one, info=dict) and "parts" in one for one in value["messages"])
+    )
 
 
 def _of_opencode(value: fields.Record) -> Iterator[ChatRecord]:
@@ -76,11 +84,10 @@ def _of_part(record: fields.Record) -> Iterator[Part]:
     elif kind == "file":
         yield file_of(part, is_beside=True)
     elif kind == "tool":
-        state, name, id = fields.record(part, "state"), str(part.get("tool")), fields.text(part, "callID")
-        yield ToolUse(name, state.get("input"), id)
-        if state.get("status") in ("completed", "error"):
-            is_error = state["status"] == "error"
-            yield ToolResult(state.get("error" if is_error else "output"), id, name, is_error)
+        state, status = fields.record(part, "state"), fields.at(part, "state", "status")
+        output = {"completed": state.get("output") or "", "error": state.get("error") or ""}.get(str(status))
+        name, id = fields.text(part, "tool"), fields.text(part, "callID")
+        yield from called(name, state.get("input"), id, output, status == "error")
         yield from files_of(state.get("attachments"))
     elif kind in ("text", "subtask", "agent"):
         yield Other(part)
@@ -94,31 +101,22 @@ _OPENCODE = {
 
 
 def _rows_of_opencode(source: Source) -> Iterator[fields.Record]:
-    sessions = source.rows(
-        "SELECT id, parent_id, directory, title, revert, time_created, time_archived FROM session ORDER BY id"
-    )
-    for id, parent, folder, title, revert, created, archived in sessions:
-        query = (
-            "SELECT m.id, m.data, p.data FROM message m LEFT JOIN part p ON p.message_id = m.id "
-            "WHERE m.session_id = ? ORDER BY m.time_created, m.id, p.id"
-        )
+    for session in source.records("session", _OPENCODE["session"], "ORDER BY id"):
         messages = []
-        for (key, data), rows in groupby(source.rows(query, id), key=lambda row: row[:2]):
-            parts = [loads(part, f"a part of {key!r}") for *_, part in rows if part is not None]
-            messages.append({"info": {"id": key, **loads(data, f"message {key!r}")}, "parts": parts})
+        where = "WHERE session_id = ? ORDER BY time_created, id"
+        for one in source.records("message", ("id", "data"), where, session["id"]):
+            key = one["id"]
+            rows = source.records("part", ("data",), "WHERE message_id = ? ORDER BY id", key)
+            parts = [loads(row["data"], f"a part of {key!r}") for row in rows]
+            messages.append({"info": {"id": key, **loads(one["data"], f"message {key!r}")}, "parts": parts})
+        revert = session["revert"]
         info = {
-            "id": id,
-            "parentID": parent,
-            "directory": folder,
-            "title": title,
-            "revert": loads(revert, f"session {id!r}") if revert else None,
-            "time": {"created": created, "archived": archived},
+            **session,
+            "parentID": session["parent_id"],
+            "revert": loads(revert, f"session {session['id']!r}") if revert else None,
+            "time": {"created": session["time_created"], "archived": session["time_archived"]},
         }
         yield {"info": info, "messages": messages}
-
-
-def _has(source: Source, tables: dict[str, set[str]]) -> bool:
-    return all(source.tables.get(name, set()) >= columns for name, columns in tables.items())
 
 
 OPENCODE = Program(
@@ -128,26 +126,18 @@ OPENCODE = Program(
     _parts_of_opencode,
     _of_opencode,
     asides=("is_summary",),
-    is_database=lambda source: _has(source, _OPENCODE),
+    is_database=lambda source: source.has(**_OPENCODE),
     rows=_rows_of_opencode,
 )
 
 
-def _is_goose(value: Any) -> bool:
-    return isinstance(fields.at(value, "conversation"), list) and "working_dir" in value
-
-
 def _of_goose(value: fields.Record) -> Iterator[ChatRecord]:
-    record = {
-        **value,
-        "name": fields.text(value, "name", "description"),
-        "cwd": value.get("working_dir"),
-    }
+    name = fields.text(value, "name", "description")
     messages = [
         {**one, "is_hidden": fields.at(one, "metadata", "userVisible") is False}
         for one in fields.records(value, "conversation", "the session")
     ]
-    yield ChatRecord(record, messages)
+    yield ChatRecord({**value, "name": name, "cwd": value.get("working_dir")}, messages)
 
 
 def _parts_of_goose(message: fields.Record) -> Iterator[Part]:
@@ -176,47 +166,30 @@ _GOOSE = {
 
 def _rows_of_goose(source: Source) -> Iterator[fields.Record]:
     """The sessions that Goose lists; a message has the id with which Goose exports it."""
-    columns = source.tables["sessions"]
-    name, kind = ("name" if "name" in columns else "''"), "session_type"
-    listed = f"WHERE {kind} IN ('user', 'scheduled')" if kind in columns else ""
-    metadata = "metadata_json" if "metadata_json" in source.tables["messages"] else "NULL"
-    sessions = source.rows(
-        f"SELECT id, {name}, description, working_dir, created_at FROM sessions {listed} ORDER BY id"
-    )
-    for id, title, description, folder, created in sessions:
-        rows = source.rows(
-            f"SELECT role, content_json, created_timestamp, {metadata} FROM messages WHERE session_id = ? "
-            "ORDER BY timestamp, id",
-            id,
-        )
-        conversation = [
-            {
-                "id": f"msg_{id}_{number}",
-                "role": role,
-                "created": time,
-                "content": loads(content, f"message {number} of session {id!r}"),
-                "metadata": loads(about, f"message {number} of session {id!r}") if about else {},
-            }
-            for number, (role, content, time, about) in enumerate(rows)
-        ]
-        yield {
-            "id": id,
-            "name": title,
-            "description": description,
-            "working_dir": folder,
-            "created_at": created,
-            "conversation": conversation,
-        }
+    kinds = "WHERE session_type IN ('user', 'scheduled')"
+    is_listed = kinds if "session_type" in source.tables["sessions"] else ""
+    columns = ("id", "name", "description", "working_dir", "created_at")
+    for session in source.records("sessions", columns, f"{is_listed} ORDER BY id"):
+        id, conversation = session["id"], []
+        names, where = ("role", "content_json", "created_timestamp", "metadata_json"), "WHERE session_id = ?"
+        rows = source.records("messages", names, f"{where} ORDER BY timestamp, id", id)
+        for number, row in enumerate(rows):
+            position = f"message {number} of session {id!r}"
+            about, content = row["metadata_json"], loads(row["content_json"], position)
+            one = {"id": f"msg_{id}_{number}", "created": row["created_timestamp"], "content": content}
+            about = loads(about, position) if about else {}
+            conversation.append(one | {"role": row["role"], "metadata": about})
+        yield {**session, "conversation": conversation}
 
 
 GOOSE = Program(
     "goose",
     "a session of Goose, or sessions.db",
-    _is_goose,
+    lambda value: fields.has(value, conversation=list) and "working_dir" in value,
     _parts_of_goose,
     _of_goose,
     asides=("is_hidden",),
-    is_database=lambda source: _has(source, _GOOSE),
+    is_database=lambda source: source.has(**_GOOSE),
     rows=_rows_of_goose,
 )
 PROGRAMS = (OPENCODE, GOOSE)

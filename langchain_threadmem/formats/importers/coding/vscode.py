@@ -15,44 +15,33 @@ from langchain_threadmem.errors import InputError
 from langchain_threadmem.formats.importers import fields
 from langchain_threadmem.formats.importers.blocks import file_of
 from langchain_threadmem.formats.importers.chats import Bad, Chat, Chats
-from langchain_threadmem.formats.importers.parts import Other, Part, Reasoning, ToolResult, ToolUse
+from langchain_threadmem.formats.importers.parts import Other, Part, Reasoning, called
 from langchain_threadmem.formats.importers.said import ASSISTANT, USER, Said, chat_of
 from langchain_threadmem.formats.importers.source import Format, Source, checked
 from langchain_threadmem.messages.ids import chained_id
 from langchain_threadmem.messages.records import as_list, as_object
 
 _SILENT = (
-    "progressMessage",
-    "progressTask",
-    "progressTaskSerialized",
-    "undoStop",
-    "codeblockUri",
+    *("progressMessage", "progressTask", "progressTaskSerialized", "undoStop", "codeblockUri"),
     "mcpServersStarting",
 )
 _INITIAL, _SET_VALUE, _PUSH, _DELETE = range(4)
 
 
-def is_log(values: Sequence[Any]) -> bool:
+def _is_log(values: Sequence[Any]) -> bool:
     """Whether a document is a session, or the lines of a file are a session and its changes."""
-    if not values or not all(isinstance(value, dict) for value in values):
-        return False
     if all(map(_is_session, values)):
         return True
     first, *others = values
-    return (
-        first.get("kind") == _INITIAL
-        and isinstance(first.get("v"), dict)
-        and _is_session(first["v"])
-        and all(value.get("kind") in range(4) and "k" in value for value in others)
-    )
+    is_start = first.get("kind") == _INITIAL and _is_session(first.get("v"))
+    return is_start and all(value.get("kind") in range(4) and "k" in value for value in others)
 
 
-def _is_session(value: fields.Record) -> bool:
-    return isinstance(value.get("requests"), list) and ("sessionId" in value or "requesterUsername" in value)
+def _is_session(value: Any) -> bool:
+    return fields.has(value, requests=list) and ("sessionId" in value or "requesterUsername" in value)
 
 
-def chats(source: Source) -> Chats:
-    """The conversation of a session."""
+def _chats(source: Source) -> Chats:
     state: fields.Record | None = None
 
     def read(value: fields.Record, position: str) -> Chats:
@@ -114,27 +103,19 @@ def _said(request: fields.Record, previous: str | None, position: str) -> Iterat
     if text is not None and not isinstance(text, str):
         raise InputError(f"{position} has the text {text!r:.80}")
     time, is_hidden = fields.time(request, position, "timestamp"), bool(request.get("isHidden"))
-    listed = fields.values(request, "variableData", "variables")
-    files = [file_of(_file(one), is_beside=True) for one in listed if isinstance(one, dict)]
+    files = [
+        file_of({"name": one.get("name"), "path": fields.at(one, "value", "path"), "kind": one.get("kind")})
+        for one in fields.values(request, "variableData", "variables")
+        if isinstance(one, dict)
+    ]
+    files = [file._replace(is_beside=True) for file in files]
     yield Said(key, previous, USER, [text or "", *files], time, is_aside=is_hidden)
     response, error = request.get("response"), fields.at(request, "result", "errorDetails")
     parts = [*_parts(response if isinstance(response, list) else [response] if response else [])]
     if parts or error:
-        yield Said(
-            fields.text(request, "responseId") or f"{key}-response",
-            key,
-            ASSISTANT,
-            parts,
-            time,
-            fields.text(request, "modelId"),
-            is_aside=is_hidden,
-            extra=fields.kept(error=error, canceled=request.get("isCanceled")),
-        )
-
-
-def _file(variable: fields.Record) -> fields.Record:
-    path = fields.at(variable, "value", "path")
-    return {"name": variable.get("name"), "path": path, "kind": variable.get("kind")}
+        id, model = fields.text(request, "responseId"), fields.text(request, "modelId")
+        extra = fields.kept(error=error, canceled=request.get("isCanceled"))
+        yield Said(id or f"{key}-response", key, ASSISTANT, parts, time, model, None, is_hidden, extra)
 
 
 def _parts(response: list[Any]) -> Iterator[Part]:
@@ -187,10 +168,9 @@ def _tool(part: fields.Record) -> Iterator[Part]:
     if output is None:
         yield Other(part)
         return
-    id, name = fields.text(part, "toolCallId"), fields.text(part, "toolId") or "tool"
-    yield ToolUse(name, details.get("input"), id)
-    texts = [_written(one) for one in output] if isinstance(output, list) else output
-    yield ToolResult(texts, id, name, bool(details.get("isError")))
+    output = [_written(one) for one in output] if isinstance(output, list) else output
+    id, name = fields.text(part, "toolCallId"), fields.text(part, "toolId")
+    yield from called(name, details.get("input"), id, output, bool(details.get("isError")))
 
 
-FORMAT = Format("vscode", "a chat session of VS Code", chats, is_log=is_log)
+FORMAT = Format("vscode", "a chat session of VS Code", _chats, is_log=_is_log)

@@ -73,11 +73,6 @@ PYDANTIC_AI = Program(
 )
 
 
-def _is_adk(value: Any) -> bool:
-    names = ("appName", "app_name")
-    return isinstance(fields.at(value, "events"), list) and any(fields.at(value, name) for name in names)
-
-
 def _of_adk(value: fields.Record) -> Iterator[ChatRecord]:
     """The events of a session; what follows a rewind continues what precedes the invocation that it names."""
     messages: list[fields.Record] = []
@@ -100,7 +95,7 @@ def _of_adk(value: fields.Record) -> Iterator[ChatRecord]:
 ADK = Program(
     "adk",
     "a session of Google's ADK",
-    _is_adk,
+    lambda value: fields.has(value, events=list) and bool({"appName", "app_name"} & value.keys()),
     lambda event: parts_of(event["content"]["parts"]),
     _of_adk,
     parents=("parent",),
@@ -109,11 +104,8 @@ ADK = Program(
 
 
 def _is_gemini(value: Any) -> bool:
-    parts = fields.at(value, "parts")
-    has_types = any("type" in part for part in parts or ())
-    return (
-        isinstance(parts, list) and fields.at(value, "role") in (USER, "model", "function") and not has_types
-    )
+    is_content = fields.has(value, parts=list) and fields.at(value, "role") in (USER, "model", "function")
+    return is_content and not any("type" in part for part in value["parts"])
 
 
 def _of_gemini(value: fields.Record) -> Iterator[ChatRecord]:
@@ -136,11 +128,9 @@ _BLOCKS = {"text", "toolUse", "toolResult", "reasoningContent", "image", "docume
 
 
 def _is_bedrock(value: Any) -> bool:
-    blocks = fields.values(value, "content")
-    is_of_bedrock = all(
-        isinstance(block, dict) and len(block) == 1 and _BLOCKS & {*block} for block in blocks
-    )
-    return fields.at(value, "role") in (USER, ASSISTANT) and bool(blocks) and is_of_bedrock
+    blocks, role = fields.values(value, "content"), fields.at(value, "role")
+    are_blocks = all(isinstance(block, dict) and len(block) == 1 and _BLOCKS & {*block} for block in blocks)
+    return bool(blocks) and are_blocks and role in (USER, ASSISTANT)
 
 
 def _of_bedrock(value: fields.Record) -> Iterator[ChatRecord]:
@@ -155,12 +145,6 @@ BEDROCK = Program(
     _of_bedrock,
     _is_bedrock,
 )
-
-
-def _is_strands(value: Any) -> bool:
-    return (
-        isinstance(fields.at(value, "message"), dict) and "message_id" in value and "redact_message" in value
-    )
 
 
 def _chats_of_strands(source: Source) -> Chats:
@@ -181,7 +165,12 @@ def _chats_of_strands(source: Source) -> Chats:
     yield chat_of("the session", name, BEDROCK.linked(messages, "the session"), session)
 
 
-STRANDS = Format("strands", "the folder of a session of Strands", _chats_of_strands, _is_strands)
+STRANDS = Format(
+    "strands",
+    "the folder of a session of Strands",
+    _chats_of_strands,
+    lambda value: fields.has(value, message=dict) and {"message_id", "redact_message"} <= value.keys(),
+)
 
 
 PROGRAMS = (PYDANTIC_AI, ADK, GEMINI, BEDROCK)

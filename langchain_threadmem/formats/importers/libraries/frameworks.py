@@ -7,13 +7,21 @@ semantic-kernel 1.45, autogen-agentchat 0.7, haystack-ai 3.4 and older versions,
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import groupby
 from typing import Any
 
 from langchain_threadmem.formats.importers import fields
 from langchain_threadmem.formats.importers.blocks import file_of, parts_of, text_in
-from langchain_threadmem.formats.importers.parts import Other, Part, Reasoning, ToolResult, ToolUse, at_once
+from langchain_threadmem.formats.importers.parts import (
+    Other,
+    Part,
+    Reasoning,
+    ToolResult,
+    ToolUse,
+    at_once,
+    called,
+)
 from langchain_threadmem.formats.importers.program import ChatRecord, Program, all_are, standard_parts
 from langchain_threadmem.formats.importers.said import ASSISTANT, TOOL, USER
 from langchain_threadmem.formats.importers.source import Source
@@ -24,53 +32,39 @@ _NANOSECONDS = 1e9
 
 
 def _is_llamaindex(value: Any) -> bool:
-    if isinstance(value, dict) and isinstance(value.get("chat_store"), dict):
-        value = value["chat_store"]
-    store = value.get("store") if isinstance(value, dict) else None
+    store = fields.at(fields.at(value, "chat_store") or value, "store")
     return isinstance(store, dict) and all(isinstance(one, list) for one in store.values())
 
 
 def _of_llamaindex(value: fields.Record) -> Iterator[ChatRecord]:
+    """The conversations of a store, in which a message may be a row of a database with a message."""
     for key, messages in value.get("chat_store", value)["store"].items():
-        yield ChatRecord({}, [_loaded(one) for one in messages], str(key))
-
-
-def _loaded(message: fields.Record) -> fields.Record:
-    """A message, or a row of a database with a message."""
-    return message | loads(message["data"], "a message") if isinstance(message.get("data"), str) else message
+        is_row = bool(messages) and isinstance(messages[0].get("data"), str)
+        loaded = [one | loads(one["data"], "a message") for one in messages] if is_row else messages
+        yield ChatRecord({}, loaded, str(key))
 
 
 def _parts_of_llamaindex(message: fields.Record) -> Iterator[Part]:
-    extra = fields.record(message, "additional_kwargs")
+    extra, blocks = fields.record(message, "additional_kwargs"), message.get("blocks")
     if id := fields.text(extra, "tool_call_id"):
         texts = (fields.at(block, "text") for block in fields.values(message, "blocks"))
         output = "\n\n".join(text for text in texts if isinstance(text, str)) or message.get("content")
         yield ToolResult(output, id, fields.text(extra, "name"))
         return
-    blocks = message.get("blocks")
-    if not isinstance(blocks, list):
+    if isinstance(blocks, list):
+        yield from parts_of([{**block, "type": block.get("block_type")} for block in blocks])
+    else:
         yield from parts_of(message.get("content"))
-    for block in blocks if isinstance(blocks, list) else ():
-        kind = block.get("block_type")
-        if kind == "tool_call":
-            id = fields.text(block, "tool_call_id")
-            yield ToolUse(str(block.get("tool_name")), block.get("tool_kwargs"), id)
-        else:
-            yield from parts_of({**block, "type": kind})
-    for call in extra.get("tool_calls") or ():
-        yield from parts_of({**call, "type": "tool_call"})
-
-
-def _tables(source: Source) -> list[str]:
-    return [name for name, columns in source.tables.items() if columns >= _COLUMNS]
+    yield from parts_of([{**call, "type": "tool_call"} for call in extra.get("tool_calls") or ()])
 
 
 def _rows(source: Source) -> Iterator[fields.Record]:
     """The conversations of a database, with the messages that left the memory of the model."""
-    for table in _tables(source):
-        query = f'SELECT key, timestamp, data FROM "{table}" ORDER BY key, timestamp, id'
-        for key, rows in groupby(source.rows(query), key=lambda row: str(row[0])):
-            yield {"store": {key: [{"created": time / _NANOSECONDS, "data": data} for _, time, data in rows]}}
+    for table in source.tables_with(_COLUMNS):
+        rows = source.records(table, ("key", "timestamp", "data"), "ORDER BY key, timestamp, id")
+        for key, of_key in groupby(rows, key=lambda row: str(row["key"])):
+            listed = [{"created": row["timestamp"] / _NANOSECONDS, "data": row["data"]} for row in of_key]
+            yield {"store": {key: listed}}
 
 
 LLAMAINDEX = Program(
@@ -79,29 +73,22 @@ LLAMAINDEX = Program(
     _is_llamaindex,
     _parts_of_llamaindex,
     _of_llamaindex,
-    is_database=lambda source: bool(_tables(source)),
+    is_database=lambda source: bool(source.tables_with(_COLUMNS)),
     rows=_rows,
 )
 
 
 def _is_kernel_message(value: Any) -> bool:
-    if not isinstance(value, dict):
-        return False
-    if isinstance(value.get("Items"), list):
-        return isinstance(value.get("Role"), dict)
-    items = value.get("items")
-    return isinstance(items, list) and (
-        "content_type" in value or any(isinstance(one, dict) and "content_type" in one for one in items)
-    )
+    if fields.has(value, Items=list):
+        return fields.has(value, Role=dict)
+    return fields.has(value, items=list) and any("content_type" in one for one in [value, *value["items"]])
 
 
 def _parts_of_kernel(message: fields.Record) -> Iterator[Part]:
     for item in message.get("items") or message.get("Items") or ():
         kind = str(item.get("content_type") or item.get("$type") or "").lower().removesuffix("content")
-        id = fields.text_or_none(
-            item.get("id") or item.get("Id") or item.get("call_id") or item.get("CallId")
-        )
-        name = fields.text_or_none(item.get("name") or item.get("FunctionName"))
+        id = fields.text(item, "id", "Id", "call_id", "CallId")
+        name = fields.text(item, "name", "FunctionName")
         if kind in ("function_call", "functioncall"):
             yield ToolUse(name or "tool", item.get("arguments", item.get("Arguments")), id)
         elif kind in ("function_result", "functionresult"):
@@ -131,64 +118,42 @@ _OTHER_EVENTS = ("MemoryQueryEvent", "UserInputRequestedEvent", "SelectSpeakerEv
 
 
 def _is_autogen(value: Any) -> bool:
-    if not isinstance(value, dict):
-        return False
     if _is_event(value):
         return True
-    if isinstance(value.get("messages"), list):  # The result of a run.
+    if fields.has(value, messages=list):  # The result of a run.
         return bool(value["messages"]) and all(map(_is_event, value["messages"]))
     return ("llm_context" in value or "agent_states" in value) and "version" in value
 
 
 def _is_event(value: Any) -> bool:
     """Whether a value is a message or an event of AgentChat."""
-    return (
-        isinstance(value, dict)
-        and isinstance(value.get("source"), str)
-        and (value.get("type") in (*_EVENTS, *_TOOL_EVENTS, *_OTHER_EVENTS) or _is_structured(value))
-    )
+    is_known = fields.at(value, "type") in (*_EVENTS, *_TOOL_EVENTS, *_OTHER_EVENTS)
+    return fields.has(value, source=str) and (is_known or _is_structured(value))
 
 
 def _is_structured(event: fields.Record) -> bool:
     return str(event.get("type")).startswith("StructuredMessage")
 
 
-def _said_in(events: Iterable[fields.Record]) -> list[fields.Record]:
-    """The events that someone has said, with their roles."""
-    said = (*_EVENTS, *_TOOL_EVENTS)
-    return [_with_role(one) for one in events if one.get("type") in said or _is_structured(one)]
-
-
 def _of_autogen(value: fields.Record) -> Iterator[ChatRecord]:
-    if "messages" in value:
-        yield ChatRecord({}, _said_in(value["messages"]))
+    """The messages of a run, of the agents of a team that all have seen, or of each agent."""
+    states = fields.record(value, "agent_states")
+    threads = [fields.values(state, "message_thread") for state in states.values()]
+    events = value["messages"] if "messages" in value else max(threads, key=len, default=[])
+    if "messages" in value or events:
+        messages = []
+        for one in events:
+            kind, source = one.get("type"), str(one.get("source"))
+            if kind in (*_EVENTS, *_TOOL_EVENTS) or _is_structured(one):
+                role = _TOOL_EVENTS.get(str(kind)) or (USER if source == USER else ASSISTANT)
+                messages.append({**one, "role": role})
+        yield ChatRecord({}, messages)
         return
     if "agent_states" not in value:
-        yield ChatRecord({}, (value["llm_context"] or {}).get("messages") or [])
-        return
-    states = value["agent_states"]
-    threads = [_thread_of(state) for state in states.values()]
-    thread = max((one for one in threads if one), key=len, default=None)
-    if thread is not None:
-        yield ChatRecord({}, _said_in(thread))
-        return
+        yield ChatRecord({}, fields.at(value, "llm_context", "messages") or [])
     for name, state in states.items():
-        inner = state.get("agent_state", state)
-        context = inner.get("llm_context") if isinstance(inner, dict) else None
-        if isinstance(context, dict) and context.get("messages"):
-            yield ChatRecord({}, context["messages"], str(name))
-
-
-def _thread_of(state: Any) -> list[fields.Record] | None:
-    """The messages that all agents of a team have seen."""
-    thread = state.get("message_thread") if isinstance(state, dict) else None
-    return thread if isinstance(thread, list) else None
-
-
-def _with_role(event: fields.Record) -> fields.Record:
-    source = str(event.get("source"))
-    role = _TOOL_EVENTS.get(str(event.get("type"))) or (USER if source == USER else ASSISTANT)
-    return {**event, "role": role}
+        if messages := fields.values(state.get("agent_state", state), "llm_context", "messages"):
+            yield ChatRecord({}, messages, str(name))
 
 
 def _parts_of_autogen(message: fields.Record) -> Iterator[Part]:
@@ -199,13 +164,14 @@ def _parts_of_autogen(message: fields.Record) -> Iterator[Part]:
         yield json.dumps(content, ensure_ascii=False)
         return
     for one in content if isinstance(content, list) else [content]:
-        if isinstance(one, dict) and "call_id" in one:
-            id, name = fields.text_or_none(one["call_id"]), fields.text(one, "name")
-            yield ToolResult(one.get("content"), id, name, bool(one.get("is_error")))
-        elif isinstance(one, dict) and "arguments" in one:
-            yield ToolUse(str(one.get("name")), one["arguments"], fields.text(one, "id"))
-        elif isinstance(one, dict) and "data" in one:
-            yield file_of({**one, "type": "image"})
+        block = fields.record(one)
+        if "call_id" in block:
+            id, name = fields.text(block, "call_id"), fields.text(block, "name")
+            yield ToolResult(block.get("content"), id, name, bool(block.get("is_error")))
+        elif "arguments" in block:
+            yield ToolUse(str(block.get("name")), block["arguments"], fields.text(block, "id"))
+        elif "data" in block:
+            yield file_of({**block, "type": "image"})
         else:
             yield from parts_of(one)
 
@@ -221,36 +187,31 @@ AUTOGEN = Program(
 
 
 def _is_haystack_message(value: Any) -> bool:
-    if not isinstance(value, dict):
-        return False
-    if "_role" in value and isinstance(value.get("_content"), list):
+    if "_role" in value and fields.has(value, _content=list):
         return True
-    content = value.get("content")
-    return (
-        isinstance(value.get("role"), str)
-        and isinstance(content, list)
-        and "meta" in value
-        and all(isinstance(one, dict) and "type" not in one for one in content)
-    )
+    is_message = fields.has(value, role=str, content=list) and "meta" in value
+    return is_message and all(isinstance(one, dict) and "type" not in one for one in value["content"])
 
 
 def _parts_of_haystack(message: fields.Record) -> Iterator[Part]:
     content = message.get("content")
     for one in content if content is not None else message.get("_content") or ():
-        if isinstance(call := one.get("tool_call"), dict):
+        call, result, thought = (fields.record(one, name) for name in _HAYSTACK)
+        media = next((name for name in ("image", "file") if name in one), None)
+        if call:
             yield ToolUse(str(call.get("tool_name")), call.get("arguments"), fields.text(call, "id"))
-        elif isinstance(result := one.get("tool_call_result"), dict):
-            origin = result.get("origin") or {}
-            id, name = fields.text(origin, "id"), fields.text(origin, "tool_name")
+        elif result:
+            id, name = (fields.text(result.get("origin"), name) for name in ("id", "tool_name"))
             yield ToolResult(result.get("result"), id, name, bool(result.get("error")))
-        elif isinstance(thought := one.get("reasoning"), dict):
+        elif thought:
             yield Reasoning(str(thought.get("reasoning_text") or ""))
-        elif "image" in one or "file" in one:
-            yield file_of(
-                {**(one.get("image") or one.get("file") or {}), "type": "image" if "image" in one else "file"}
-            )
+        elif media:
+            yield file_of({**(one[media] or {}), "type": media})
         else:
             yield from parts_of(one)
+
+
+_HAYSTACK = ("tool_call", "tool_call_result", "reasoning")
 
 
 HAYSTACK = Program(
@@ -263,13 +224,8 @@ HAYSTACK = Program(
 
 
 def _is_ai_message(value: Any) -> bool:
-    return (
-        isinstance(value, dict)
-        and isinstance(value.get("role"), str)
-        and isinstance(value.get("parts"), list)
-        and all(isinstance(part, dict) and isinstance(part.get("type"), str) for part in value["parts"])
-        and "content_type" not in value
-    )
+    is_message = fields.has(value, role=str, parts=list) and "content_type" not in value
+    return is_message and all(fields.has(part, type=str) for part in value["parts"])
 
 
 def _parts_of_ai(message: fields.Record) -> Iterator[Part]:
@@ -292,19 +248,15 @@ def _parts_of_part(part: fields.Record) -> Iterator[Part]:
         part = {**part.get("toolInvocation", {}), "type": kind}
     if kind == "dynamic-tool" or kind.startswith("tool-"):
         name = fields.text(part, "toolName") or kind.removeprefix("tool-")
-        id = fields.text(part, "toolCallId")
         arguments = (part[field] for field in ("input", "args", "rawInput") if part.get(field) is not None)
-        yield ToolUse(name, next(arguments, None), id)
         failed = part.get("errorText")
         if part.get("state") == "output-denied":
             failed = part.get("approval", {}).get("reason") or "Tool execution denied."
-        output = part.get("output", part.get("result"))
-        if failed is not None or output is not None:
-            yield ToolResult(output if failed is None else failed, id, name, failed is not None)
+        output = part.get("output", part.get("result")) if failed is None else failed
+        id, is_error = fields.text(part, "toolCallId"), failed is not None
+        yield from called(name, next(arguments, None), id, output, is_error)
     elif kind in ("source-url", "source-document", "source"):
         yield Other(part)
-    elif kind == "file":
-        yield file_of(part)
     else:
         yield from parts_of(part)
 

@@ -23,43 +23,39 @@ from langchain_threadmem.errors import InputError, InvalidGraphStateError
 from langchain_threadmem.formats.exporters.json import read_document
 from langchain_threadmem.formats.importers import fields
 from langchain_threadmem.formats.importers.chats import PIECE_SIZE, Bad, Chat, Chats, Entry
-from langchain_threadmem.formats.importers.json_items import object_of
 from langchain_threadmem.formats.importers.libraries.message_lists import List
 from langchain_threadmem.formats.importers.libraries.openai_items import parts_of_item, role_of_item
 from langchain_threadmem.formats.importers.said import ASSISTANT, Said, chat_of
-from langchain_threadmem.formats.importers.source import FAULTS, Format, Source, checked, problem_of
+from langchain_threadmem.formats.importers.source import FAULTS, Format, Source, checked, problem_of, quoted
 from langchain_threadmem.index.units.unit import message_from
 from langchain_threadmem.messages.records import as_object, loads
 from langchain_threadmem.tree.node import EPOCH, ConversationNode
 from langchain_threadmem.tree.revise import HIGHEST_ID
 
 
-def _is_llamabot(value: object) -> bool:
-    """Whether an item of a JSON file is a document with nodes."""
-    return isinstance(value, dict) and isinstance(value.get("nodes"), list)
-
-
 def _chats_of_llamabot(source: Source) -> Chats:
     """The conversations of a file, in most cases one."""
-    for number, item in enumerate(source.items(), 1):
-        try:
-            yield _chat_of_llamabot(
-                object_of(item), item.where, source.name if number == 1 else f"{source.name}-{number}"
-            )
-        except (InputError, InvalidGraphStateError) as error:
-            yield Bad(f"{item.where}: {error}")
+
+    def read(value: fields.Record, position: str) -> Chat:
+        name = source.name if source.read == 1 else f"{source.name}-{source.read}"
+        return _chat_of_llamabot(value, position, name)
+
+    return source.each(read)
 
 
-def _chat_of_llamabot(value: object, position: str, name: str) -> Chat:
-    document = read_document(value)
+def _chat_of_llamabot(value: fields.Record, position: str, name: str) -> Chat:
+    try:
+        document = read_document(value)
+    except InvalidGraphStateError as error:
+        raise InputError(f"{position}: {error}") from error
     if document.nodes and document.nodes[-1].id > HIGHEST_ID:
         raise InputError(f"the node id {document.nodes[-1].id} is too high; use ids up to {HIGHEST_ID}")
-    tip = document.metadata.get("tip")
+    tip, metadata = document.metadata.get("tip"), document.metadata
     return Chat(
         position,
-        fields.text(document.metadata, "conversation_id") or name,
+        fields.text(metadata, "conversation_id") or name,
         [_entry(node) for node in document.nodes],
-        title=fields.text(document.metadata, "title"),
+        title=fields.text(metadata, "title"),
         tip=str(tip) if isinstance(tip, int) else None,
     )
 
@@ -80,17 +76,15 @@ def _entry(node: ConversationNode) -> Entry:
 
 
 LLAMABOT = Format(
-    "llamabot", "a document with nodes, of llamabot or ChatMemory.save", _chats_of_llamabot, _is_llamabot
+    "llamabot",
+    "a document with nodes, of llamabot or ChatMemory.save",
+    _chats_of_llamabot,
+    lambda value: fields.has(value, nodes=list),
 )
 
 
 _UNITS, _MEMBERS, _LINKS = "memory_units", "session_unit_membership", "mu_sequence_edges"
 Unit = Mapping[str, Any]
-
-
-def _is_database_of_memforest(source: Source) -> bool:
-    """Whether a database has MemForest's table of units."""
-    return source.tables.get(_UNITS, set()) >= {"id", "content", "creation_time", "source", "rank"}
 
 
 def _is_memforest(value: object) -> bool:
@@ -176,21 +170,18 @@ MEMFOREST = Format(
     "MemForest's database or memory_units.json",
     _chats_of_memforest,
     _is_memforest,
-    is_database=_is_database_of_memforest,
+    is_database=lambda source: (
+        source.tables.get(_UNITS, set()) >= {"id", "content", "creation_time", "source", "rank"}
+    ),
 )
 
 
 _COLUMNS = {"id", "session_id", "message"}
 
 
-def _tables(source: Source, columns: set[str]) -> list[str]:
-    """The tables with some columns, whose names can be chosen."""
-    return [name for name, found in sorted(source.tables.items()) if found >= columns]
-
-
 def _sessions(source: Source, table: str, columns: str) -> Iterator[tuple[str, Iterator[Any]] | Bad]:
     """The rows of each session of a table, by id."""
-    rows = source.rows(f"SELECT session_id, id, {columns} FROM {_quoted(table)} ORDER BY session_id, id")
+    rows = source.rows(f"SELECT session_id, id, {columns} FROM {quoted(table)} ORDER BY session_id, id")
     for session, of_session in groupby(rows, itemgetter(0)):
         name = None if session is None else fields.text_or_none(str(session))
         yield (
@@ -198,13 +189,9 @@ def _sessions(source: Source, table: str, columns: str) -> Iterator[tuple[str, I
         )
 
 
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
 def _chats_of_sql_history(source: Source) -> Chats:
     """The conversations of all tables of histories."""
-    for table in _tables(source, _COLUMNS):
+    for table in source.tables_with(_COLUMNS):
         for session in _sessions(source, table, "message"):
             if isinstance(session, Bad):
                 yield session
@@ -225,7 +212,7 @@ SQL_HISTORY = Format(
     "sql_history",
     "an SQLite database of SQLChatMessageHistory",
     _chats_of_sql_history,
-    is_database=lambda source: bool(_tables(source, _COLUMNS)),
+    is_database=lambda source: bool(source.tables_with(_COLUMNS)),
 )
 
 
@@ -235,12 +222,11 @@ FORMATS = (LLAMABOT, MEMFOREST)
 _MESSAGES = {"id", "session_id", "message_data"}
 _STRUCTURE = {"session_id", "message_id", "branch_id", "sequence_number"}
 _MAIN = "main"
-SessionRow = tuple[int, str, Any]
 
 
 def _chats_of_agents_sdk(source: Source) -> Chats:
     """The sessions of a database."""
-    [table, *_] = _tables(source, _MESSAGES)
+    [table, *_] = source.tables_with(_MESSAGES)
     time = "created_at" if "created_at" in source.tables[table] else "NULL"
     for session in _sessions(source, table, f"message_data, {time}"):
         if isinstance(session, Bad):
@@ -248,31 +234,23 @@ def _chats_of_agents_sdk(source: Source) -> Chats:
             continue
         items: dict[int, Said] = {}
         for _, id, data, created in session[1]:
-            found = _said_of_agents_sdk(id, data, created, f"row {id} of table {table!r}")
-            if isinstance(found, Bad):
-                yield found
-            else:
-                items[id] = found
+            position = f"row {id} of table {table!r}"
+            try:
+                item = as_object(loads(data, position), position)
+                if "__enc__" in item:
+                    raise InputError(f"{position} is encrypted; decrypt the session with its key first")
+                parts, role = parts_of_item(item), role_of_item(item)
+                items[id] = Said(f"row-{id}", None, role, parts, fields.seconds(created, position))
+            except FAULTS as error:
+                yield Bad(problem_of(error, position))
         position = f"session {session[0]!r}"
         yield from checked(position, _chat_of_agents_sdk, source, session[0], items, position)
 
 
-def _said_of_agents_sdk(id: int, data: Any, created: Any, position: str) -> Said | Bad:
-    try:
-        item = as_object(loads(data, position), position)
-        if "__enc__" in item:
-            raise InputError(f"{position} is encrypted; decrypt the session with its key first")
-        parts = parts_of_item(item)
-        return Said(f"row-{id}", None, role_of_item(item), parts, fields.seconds(created, position))
-    except FAULTS as error:
-        return Bad(problem_of(error, position))
-
-
 def _chat_of_agents_sdk(source: Source, name: str, items: dict[int, Said], position: str) -> Chat:
-    chains = [*_chains(source, name, items)] or [(_MAIN, [*items])]
     said: dict[str, Said] = {}
     ends: dict[str, str] = {}
-    for branch, chain in chains:
+    for branch, chain in _chains(source, name, items):
         previous: str | None = None
         for group in _answers(chain, items):
             one = items[group[-1]]
@@ -290,21 +268,16 @@ def _chat_of_agents_sdk(source: Source, name: str, items: dict[int, Said], posit
 
 def _chains(source: Source, session: str, items: dict[int, Said]) -> Iterator[tuple[str, list[int]]]:
     """The rows of each branch, the oldest branch first."""
-    structure = next(iter(_tables(source, _STRUCTURE)), None)
-    if structure is None:
-        return
-    rows = source.rows(
-        f"SELECT branch_id, message_id FROM {_quoted(structure)} WHERE session_id = ? "
-        "ORDER BY branch_id <> 'main', branch_id, sequence_number, id",
-        session,
-    )
     chained: set[int] = set()
-    for branch, of_branch in groupby(rows, itemgetter(0)):
-        chain = [id for _, id in of_branch if id in items]
-        chained.update(chain)
-        yield branch, chain
+    for table in source.tables_with(_STRUCTURE)[:1]:
+        where = "WHERE session_id = ? ORDER BY branch_id <> 'main', branch_id, sequence_number, id"
+        rows = source.records(table, ("branch_id", "message_id"), where, session)
+        for branch, of_branch in groupby(rows, itemgetter("branch_id")):
+            chain = [row["message_id"] for row in of_branch if row["message_id"] in items]
+            chained.update(chain)
+            yield branch, chain
     if rest := [id for id in items if id not in chained]:
-        yield "", rest
+        yield "" if chained else _MAIN, rest
 
 
 def _answers(chain: list[int], items: dict[int, Said]) -> Iterator[list[int]]:
@@ -313,9 +286,8 @@ def _answers(chain: list[int], items: dict[int, Said]) -> Iterator[list[int]]:
     for id in chain:
         one = items[id]
         has_text = any(isinstance(part, str) for before in group for part in items[before].parts)
-        if group and (
-            one.role != ASSISTANT or (has_text and any(isinstance(part, str) for part in one.parts))
-        ):
+        is_next = has_text and any(isinstance(part, str) for part in one.parts)
+        if group and (one.role != ASSISTANT or is_next):
             yield group
             group = []
         group.append(id)
@@ -330,5 +302,5 @@ AGENTS_SDK = Format(
     "agents_sdk",
     "a database of sessions of the OpenAI Agents SDK",
     _chats_of_agents_sdk,
-    is_database=lambda source: bool(_tables(source, _MESSAGES)),
+    is_database=lambda source: bool(source.tables_with(_MESSAGES)),
 )

@@ -37,33 +37,29 @@ _FIRST = 20
 _TIMES = ("timestamp", "created_at", "create_time", "created")
 
 
-def is_item(value: object) -> bool:
+def is_item(value: Any) -> bool:
     """Whether an item of a JSON file is a message, or a conversation with messages."""
-    if isinstance(value, dict) and isinstance(value.get("messages"), list):
-        return all(_is_message(one) for one in value["messages"][:_FIRST])
+    if fields.has(value, messages=list):
+        return all(map(_is_message, value["messages"][:_FIRST]))
     if isinstance(value, list):
-        return bool(value) and all(_is_message(one) for one in value[:_FIRST])
+        return bool(value) and all(map(_is_message, value[:_FIRST]))
     return isinstance(value, dict) and _is_message(value) and not _CONTENTS.isdisjoint(value)
 
 
 def _is_message(value: object) -> bool:
-    if not isinstance(value, dict):
-        return False
-    return isinstance(value.get("role"), str) or str(value.get("type")) in TYPES
+    return isinstance(value, dict) and (isinstance(value.get("role"), str) or str(value.get("type")) in TYPES)
 
 
 def is_langchain_item(value: Any) -> bool:
     """Whether an item of a JSON file is a message of `messages_to_dict` or `dumps`, or a list of these."""
     value = fields.values(value, "messages") or value
-    values = [unwrapped(one) for one in (value[:_FIRST] if isinstance(value, list) else [value])]
+    values: list[Any] = [unwrapped(one) for one in (value[:_FIRST] if isinstance(value, list) else [value])]
     return bool(values) and all(
-        _is_type(fields.at(one, "type")) and isinstance(fields.at(one, "data"), dict) for one in values
+        fields.has(one, type=str, data=dict)
+        # A streamed message is a chunk.
+        and (one["type"] in (*TYPES, "remove") or one["type"].endswith("Chunk"))
+        for one in values
     )
-
-
-def _is_type(value: Any) -> bool:
-    """Whether a value is the type of a message of LangChain, of which a streamed message is a chunk."""
-    return isinstance(value, str) and (value in TYPES or value == "remove" or value.endswith("Chunk"))
 
 
 def chats(source: Source) -> Chats:
@@ -128,11 +124,11 @@ class List:
         if record.get("role") == "assistant" and self._steps:
             record, self._steps = _with_steps(record, self._steps), []
         self.close(position)
-        if later and not _has_results(record):
+        if later and not any(_is(block, "tool_result") for block in fields.values(record, "content")):
             makers = [partial(_message, record, position)]
         else:
             makers = [partial(_return_message, message) for message in _messages(record, position)]
-        own_id = _own_id(record)
+        own_id = fields.text(record.get("data"), "id") or fields.text(record, "id")
         time = next((fields.seconds(record[name], position) for name in _TIMES if record.get(name)), None)
         self._where = self._where or position
         for number, make in enumerate(makers):
@@ -186,7 +182,7 @@ def _conversation(value: Any, name: str, position: str) -> Chat:
     return Chat(position, messages.name, messages.entries, title=title, tip=tip)
 
 
-def _answers(record: dict[str, Any]) -> list[Any]:
+def _answers(record: fields.Record) -> list[Any]:
     """The different answers beside the messages of a request, in OpenAI's response or DSPy's `history`."""
     choices = fields.values(record, "response", "choices") or fields.values(record, "choices")
     outputs = [one.get("text") if isinstance(one, dict) else one for one in fields.values(record, "outputs")]
@@ -227,15 +223,6 @@ def _with_steps(answer: fields.Record, steps: Sequence[fields.Record]) -> fields
     return {**answer, "additional_kwargs": fields.record(answer, "additional_kwargs") | extra}
 
 
-def _own_id(record: dict[str, Any]) -> str | None:
-    return fields.text(record.get("data"), "id") or fields.text(record, "id")
-
-
-def _has_results(record: dict[str, Any]) -> bool:
-    content = record.get("content")
-    return isinstance(content, list) and any(_is(block, "tool_result") for block in content)
-
-
 def _is(block: Any, kind: str) -> bool:
     return isinstance(block, dict) and block.get("type") == kind
 
@@ -244,52 +231,43 @@ def _return_message(message: BaseMessage) -> BaseMessage:
     return message
 
 
-def _message(record: dict[str, Any], position: str) -> BaseMessage:
+def _message(record: fields.Record, position: str) -> BaseMessage:
     return _messages(record, position)[-1]
 
 
-def _messages(record: dict[str, Any], position: str) -> list[BaseMessage]:
+def _messages(record: fields.Record, position: str) -> list[BaseMessage]:
     """The messages of a record: one for each tool result of Anthropic, and one for the other content."""
     content = record.get("content")
     if not isinstance(content, list):
         return [message_from(record, position)]
-    calls = [
-        {"name": block.get("name"), "args": block.get("input") or {}, "id": block.get("id")}
-        for block in content
-        if _is(block, "tool_use")
-    ]
     results = [block for block in content if _is(block, "tool_result")]
     others: list[Any] = [block for block in content if not _is(block, "tool_result")]
-    extra: dict[str, Any] = {}
-    if "role" in record:  # Messages of LangChain, which have a type, keep their content.
-        others, extra = _portable(others)
-    messages = [
-        message_from(
-            {
-                "role": "tool",
-                "content": _content_of_result(block),
-                "tool_call_id": block.get("tool_use_id"),
-                "status": "error" if block.get("is_error") else "success",
-            },
-            position,
-        )
-        for block in results
+    calls = [
+        {"name": block.get("name"), "args": block.get("input") or {}, "id": block.get("id")}
+        for block in others
+        if _is(block, "tool_use")
     ]
+    messages = []
+    for block in results:
+        output = block.get("content") or ""
+        result = {
+            "role": "tool",
+            "content": _portable(output)[0] if isinstance(output, list) else output,
+            "tool_call_id": block.get("tool_use_id"),
+            "status": "error" if block.get("is_error") else "success",
+        }
+        messages.append(message_from(result, position))
+    # Messages of LangChain, which have a type, keep their content.
+    others, extra = _portable(others) if "role" in record else (others, {})
     if others or not results:
-        others_of: dict[str, Any] = {"tool_calls": calls} if calls and not record.get("tool_calls") else {}
+        others_of: fields.Record = {"tool_calls": calls} if calls and not record.get("tool_calls") else {}
         if extra:
-            given = record.get("additional_kwargs")
-            others_of["additional_kwargs"] = {**(given if isinstance(given, dict) else {}), **extra}
+            others_of["additional_kwargs"] = fields.record(record, "additional_kwargs") | extra
         messages.append(message_from({**record, "content": others or "", **others_of}, position))
     return messages
 
 
-def _content_of_result(block: dict[str, Any]) -> Any:
-    content = block.get("content") or ""
-    return _portable(content)[0] if isinstance(content, list) else content
-
-
-def _portable(content: list[Any]) -> tuple[list[Any], dict[str, Any]]:
+def _portable(content: list[Any]) -> tuple[list[Any], fields.Record]:
     """The blocks that every provider accepts, and the others for `additional_kwargs`.
 
     Texts and pictures are blocks of all providers. A thought, a file and a block of a tool of one provider
@@ -317,7 +295,7 @@ def _portable(content: list[Any]) -> tuple[list[Any], dict[str, Any]]:
     return portable, {name: value for name, value in others.items() if value}
 
 
-def _picture(block: Any) -> dict[str, Any] | None:
+def _picture(block: Any) -> fields.Record | None:
     """A picture as a block that LangChain converts for each provider."""
     if not isinstance(block, dict) or block.get("type") not in ("image_url", "image"):
         return None

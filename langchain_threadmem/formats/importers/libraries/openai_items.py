@@ -16,9 +16,9 @@ from langchain_threadmem.errors import InputError
 from langchain_threadmem.formats.importers import fields
 from langchain_threadmem.formats.importers.blocks import parts_of
 from langchain_threadmem.formats.importers.chats import Bad, Chat, Chats
-from langchain_threadmem.formats.importers.parts import File, Other, Part, ToolResult, ToolUse
+from langchain_threadmem.formats.importers.parts import File, Other, Part, ToolResult, ToolUse, called
 from langchain_threadmem.formats.importers.said import ASSISTANT, ROLES, TOOL, USER, Said, chat_of
-from langchain_threadmem.formats.importers.source import FAULTS, Format, Source, problem_of
+from langchain_threadmem.formats.importers.source import Format, Source, checked
 from langchain_threadmem.messages.ids import chained_id
 
 _CALLS = (
@@ -62,28 +62,19 @@ def is_certain(item: Any) -> bool:
 
 
 def _list_in(value: object) -> list[Any] | None:
-    """The items of an answer of the API, of a request, or of a list."""
+    """The items of an answer of the API, of a request, or of a list, oldest first."""
     if isinstance(value, list):
         return value
     if not isinstance(value, dict) or "type" in value or "role" in value:
         return None
-    for name in ("data", "items", "output", "input"):
-        if isinstance(value.get(name), list):
-            return _in_order(value)
+    if isinstance(value.get("output"), list):
+        return [*fields.values(value, "input"), *value["output"]]
+    for name in ("data", "items", "input"):
+        if isinstance(items := value.get(name), list):
+            order = value.get("order")
+            is_newest_first = _is_newest_first(items) if order is None else order == "desc"
+            return items[::-1] if is_newest_first else items
     return None
-
-
-def _in_order(record: dict[str, Any]) -> list[Any]:
-    """The items of an answer of the API, oldest first."""
-    if isinstance(record.get("output"), list):
-        before = record.get("input")
-        return [*(before if isinstance(before, list) else []), *record["output"]]
-    items: list[Any] = next(
-        record[name] for name in ("data", "items", "input") if isinstance(record.get(name), list)
-    )
-    order = record.get("order")
-    is_newest_first = _is_newest_first(items) if order is None else order == "desc"
-    return items[::-1] if is_newest_first else items
 
 
 def _is_newest_first(items: Sequence[Any]) -> bool:
@@ -113,23 +104,18 @@ def chats(source: Source) -> Chats:
     for number, item in enumerate(source.items(), 1):
         if isinstance(item.value, InputError):
             yield Bad(str(item.value))
-            continue
-        found = _list_in(item.value)
-        if found is None:
+        elif (found := _list_in(item.value)) is None:
             items.append(item.value)
-            continue
-        record = item.value if isinstance(item.value, dict) else {}
-        own = fields.text(record, "conversation_id", "id")
-        name = own or (source.name if number == 1 else f"{source.name}-{number}")
-        try:
-            yield _chat(found, name, item.where, record)
-        except FAULTS as error:
-            yield Bad(problem_of(error, item.where))
+        else:
+            record = item.value if isinstance(item.value, dict) else {}
+            own = fields.text(record, "conversation_id", "id")
+            name = own or (source.name if number == 1 else f"{source.name}-{number}")
+            yield from checked(item.where, _chat, found, name, item.where, record)
     if items:
         yield _chat(items, source.name, "the list", {})
 
 
-def _chat(items: Sequence[Any], name: str, position: str, record: dict[str, Any]) -> Chat:
+def _chat(items: Sequence[Any], name: str, position: str, record: fields.Record) -> Chat:
     return chat_of(position, name, said_of(items), record, title=fields.text(record.get("metadata"), "title"))
 
 
@@ -148,7 +134,7 @@ def said_of(
         parent: The key of the message that the first message continues.
     """
     said: list[Said] = []
-    group: list[tuple[int, dict[str, Any]]] = []
+    group: list[tuple[int, fields.Record]] = []
 
     def close(role: str = ASSISTANT) -> None:
         if not group:
@@ -157,7 +143,8 @@ def said_of(
         last, records = group[-1][0], [record for _, record in group]
         key = fields.text(records[-1], "id")
         if key is None or any(one.key == key for one in said):
-            key = chained_id("import-", before, [_content(one) for one in records])
+            contents = [{name: one[name] for name in one if name not in _CHANGING} for one in records]
+            key = chained_id("import-", before, contents)
         parts = [part for record in records for part in parts_of_item(record)]
         said.append(Said(key, before, role, parts, times(last), models(last) if role == ASSISTANT else None))
         group.clear()
@@ -178,16 +165,11 @@ def said_of(
     return said
 
 
-def _content(item: dict[str, Any]) -> Any:
-    """What identifies an item without an id."""
-    return {name: value for name, value in item.items() if name not in _CHANGING}
-
-
-def _is_message(item: dict[str, Any]) -> bool:
+def _is_message(item: fields.Record) -> bool:
     return item.get("type") in (None, "message")
 
 
-def role_of_item(item: dict[str, Any]) -> str:
+def role_of_item(item: fields.Record) -> str:
     """The role of the message of an item.
 
     Raises:
@@ -211,15 +193,15 @@ def parts_of_items(items: Iterable[Any]) -> list[Part]:
     return [part for item in items if isinstance(item, dict) for part in parts_of_item(item)]
 
 
-def parts_of_item(item: dict[str, Any]) -> list[Part]:
+def parts_of_item(item: fields.Record) -> list[Part]:
     """The parts of an item."""
     return [*_parts(item)]
 
 
-def _parts(item: dict[str, Any]) -> Iterator[Part]:
-    kind = fields.text(item, "type")
-    id = fields.text(item, "call_id", "id")
-    if kind in (None, "message"):
+def _parts(item: fields.Record) -> Iterator[Part]:
+    kind, id = fields.text(item, "type"), fields.text(item, "call_id", "id")
+    output = item.get("output") or item.get("error")
+    if _is_message(item):
         yield from parts_of(item.get("content"))
         blocks = fields.values(item, "content")
         if notes := [note for block in blocks for note in fields.values(block, "annotations")]:
@@ -234,20 +216,17 @@ def _parts(item: dict[str, Any]) -> Iterator[Part]:
     elif kind == "reasoning":
         yield from parts_of(item)
     elif kind == "mcp_call":
-        yield ToolUse(str(item.get("name")), item.get("arguments"), id)
-        if item.get("output") is not None or item.get("error") is not None:
-            yield ToolResult(item.get("output") or item.get("error"), id, None, item.get("error") is not None)
+        is_error = item.get("error") is not None
+        yield from called(fields.text(item, "name"), item.get("arguments"), id, output, is_error)
     elif kind in ("code_interpreter_call", "open_webui:code_interpreter"):
-        yield ToolUse("code_interpreter", {"code": item.get("code")}, id)
         outputs = [fields.at(one, "logs") or one for one in fields.values(item, "outputs")]
-        if outputs or item.get("output"):  # The items of Open WebUI have one output.
-            yield ToolResult(outputs or item["output"], id, "code_interpreter")
+        # The items of Open WebUI have one output.
+        yield from called("code_interpreter", {"code": item.get("code")}, id, outputs or output)
     elif kind == "image_generation_call":
         yield File("image", id, {name: value for name, value in item.items() if name != "result"})
-    elif kind not in TYPES and isinstance(item.get("content"), str | list):
-        yield from parts_of(item["content"])
-        yield Other(item)
     else:
+        if kind not in TYPES and isinstance(item.get("content"), str | list):
+            yield from parts_of(item["content"])
         yield Other(item)
 
 
