@@ -108,7 +108,7 @@ def test_an_answer_that_only_calls_a_tool_is_no_empty_message() -> None:
         ('[{"role": "user", "content": []}]', "element 1 has empty content"),
         ('{"messages": [{"role": "user", "text": ""}]}', "line 1, message 1 has empty content"),
         ("[5]", "element 1 is 5"),
-        ('[{"role": "user", "content": 5}]', "element 1 is not a valid user message"),
+        ('[{"role": "user", "content": 5}]', "element 1 has the content 5"),
     ],
 )
 def test_a_conversation_that_cannot_be_read_is_explained(text: str, found: str) -> None:

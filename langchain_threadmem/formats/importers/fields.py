@@ -188,7 +188,7 @@ _LOCAL = (
     *("%m/%d/%Y, %I:%M:%S %p", "%m/%d/%Y %I:%M:%S %p", "%m/%d/%Y, %H:%M:%S", "%d/%m/%Y, %H:%M:%S"),
     *("%d/%m/%Y %H:%M:%S", "%Y/%m/%d %H:%M:%S", "%Y-%m-%d %H:%M:%S", "%d.%m.%Y, %H:%M:%S"),
     *("%d.%m.%Y %H:%M:%S", "%B %d, %Y %I:%M%p", "%B %d, %Y %H:%M", "%Y-%m-%d@%Hh%Mm%Ss"),
-    *("%Y-%m-%d @%Hh %Mm %Ss %fms", "%Y-%m-%d@%Hh%Mm%Ss%fms"),
+    *("%Y-%m-%d @%Hh %Mm %Ss %fms", "%Y-%m-%d@%Hh%Mm%Ss%fms", "%A, %B %d, %Y at %I:%M:%S %p UTC"),
 )
 """The forms of times that programs write in the language of the person."""
 

@@ -1,10 +1,12 @@
-"""Chats of people: Discord, Telegram, Slack and Matrix, which are trees of replies, and WhatsApp.
+"""Chats of people: trees of replies of messengers, and chains of messages of WhatsApp and Signal.
 
-A message that answers nothing is a root; in a chat of WhatsApp, which is text, each message continues the
-message before it. Every message has the name of its speaker; notices of the program are asides.
+A message that answers nothing is a root; in a chat of WhatsApp or Signal each message continues the message
+before it. Every message has the name of its speaker; notices of the program are asides.
 
 The fields follow Tyrrrz/DiscordChatExporter and, for Matrix, Element's export (`JSONExporter` of
-element-hq/element-web) and the specification of events; those of the others are not confirmed by a source.
+element-hq/element-web) and the specification of events, the type `chatMessage` of Microsoft Graph 1.0,
+RocketChat/Rocket.Chat (exportRoomMessagesToFile.ts), carderne/signal-export (models.py) and readers of Google
+Chat's files; those of Telegram, Slack and WhatsApp are not confirmed by a source.
 """
 
 from __future__ import annotations
@@ -16,9 +18,10 @@ from typing import Any
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.formats.importers import fields
 from langchain_threadmem.formats.importers.blocks import file_of, files_of, parts_of
-from langchain_threadmem.formats.importers.chats import Chats
+from langchain_threadmem.formats.importers.chats import Chat, Chats
+from langchain_threadmem.formats.importers.markup import text_of_html
 from langchain_threadmem.formats.importers.parts import File, Other, Part
-from langchain_threadmem.formats.importers.program import ChatRecord, Program
+from langchain_threadmem.formats.importers.program import ChatRecord, Program, all_are
 from langchain_threadmem.formats.importers.said import ASSISTANT, SYSTEM, USER, Said, chat_of
 from langchain_threadmem.formats.importers.source import Format, Source
 from langchain_threadmem.messages.ids import chained_id
@@ -369,4 +372,182 @@ WHATSAPP = Format(
 )
 
 
-FORMATS = (DISCORD.format, TELEGRAM.format, SLACK, ELEMENT.format, WHATSAPP)
+def _is_teams(value: Any) -> bool:
+    return fields.has(value, body=dict, messageType=str) and "createdDateTime" in value
+
+
+def _of_teams(value: fields.Record) -> Iterator[ChatRecord]:
+    """The messages of each chat or channel, which Graph returns newest first."""
+    listed = fields.records(value, "value" if "value" in value else "messages", "the answer")
+    chats: dict[str, list[fields.Record]] = {}
+    listed += [reply for one in listed for reply in fields.values(one, "replies")]
+    for one in listed:
+        sender = fields.record(one, "from")
+        is_notice = one["messageType"] != "message"
+        is_bot = bool(sender.get("application"))
+        person = fields.record(sender, "application" if is_bot else "user")
+        quoted = [file.get("id") for file in one.get("attachments") or () if _is_quote(file)]
+        about = {
+            "role": SYSTEM if is_notice else ASSISTANT if is_bot else USER,
+            "name": fields.text(person, "displayName"),
+            "parent": one.get("replyToId") or next(iter(quoted), None),
+            "is_notice": is_notice,
+            "timestamp": one["createdDateTime"],
+            "author": fields.text(person, "id"),
+            "edited": one.get("lastEditedDateTime"),
+        }
+        name = fields.text(one, "chatId") or fields.text(one.get("channelIdentity"), "channelId") or "chat"
+        chats.setdefault(name, []).append(one | about)
+    for name, messages in chats.items():
+        messages.sort(key=lambda one: str(one["timestamp"]))
+        name = f"teams-{name}"
+        yield ChatRecord({}, messages, name, {"prefix": f"{name}-", "is_part": True})
+
+
+def _is_quote(file: fields.Record) -> bool:
+    return file.get("contentType") in ("messageReference", "forwardedMessageReference")
+
+
+def _parts_of_teams(message: fields.Record) -> Iterator[Part]:
+    body, files = message["body"], message.get("attachments") or ()
+    text = str(body.get("content") or "")
+    yield from parts_of(text_of_html(text) if body.get("contentType") == "html" else text)
+    yield from files_of([file for file in files if not _is_quote(file)])
+    if message["is_notice"] and message.get("eventDetail"):
+        yield str(fields.record(message, "eventDetail").get("@odata.type") or "").rpartition(".")[2]
+
+
+TEAMS = DISCORD._replace(
+    name="teams",
+    contents="messages of Microsoft Teams, as Graph returns them",
+    fits=lambda value: all_are(value, _is_teams, "value"),
+    parts=_parts_of_teams,
+    conversations=_of_teams,
+    is_message=_is_teams,
+)
+
+
+def _is_rocket_chat(value: Any) -> bool:
+    return fields.has(value, msg=str) and "ts" in value and (fields.has(value, u=dict) or "username" in value)
+
+
+def _of_rocket_chat(value: fields.Record) -> Iterator[ChatRecord]:
+    """The messages of a room: of its API, newest first, or of the data that a person downloads."""
+    messages = []
+    for one in fields.records(value, "messages", "the room"):
+        kind = one.get("t") or one.get("type")
+        about = {
+            "role": SYSTEM if kind else USER,
+            "name": fields.text(one.get("u"), "name", "username") or fields.text(one, "username"),
+            "parent": one.get("tmid"),
+            "is_notice": bool(kind),
+            "author": fields.text(one.get("u"), "username"),
+            "edited": one.get("editedAt"),
+        }
+        messages.append(one | about)
+    messages.sort(key=lambda one: str(one["ts"]))
+    name = next((fields.text(one, "rid") for one in messages), None)
+    yield ChatRecord({}, messages, f"rocket-{name}" if name else None, {"is_part": True})
+
+
+def _parts_of_rocket_chat(message: fields.Record) -> Iterator[Part]:
+    yield from parts_of(message["msg"])
+    for one in message.get("attachments") or ():
+        kind = next((kind for kind in ("image", "audio", "video") if one.get(f"{kind}_url")), "file")
+        if not one.get("message_link"):  # A quoted message.
+            yield File(kind, fields.text(one, "title", "fileName"), one, is_beside=True)
+
+
+ROCKET_CHAT = DISCORD._replace(
+    name="rocket_chat",
+    contents="messages of Rocket.Chat",
+    fits=lambda value: all_are(value, _is_rocket_chat),
+    parts=_parts_of_rocket_chat,
+    conversations=_of_rocket_chat,
+    is_message=_is_rocket_chat,
+)
+
+
+def _parts_of_signal(message: fields.Record) -> Iterator[Part]:
+    yield from parts_of(message.get("body"))
+    if sticker := fields.record(message, "sticker"):
+        yield File("image", fields.text(sticker, "emoji") or "sticker", sticker)
+    yield from files_of(message.get("attachments"))
+
+
+_SIGNAL = Program("signal", "data.json of signal-export", lambda value: False, _parts_of_signal, kept=_SHOWN)
+
+
+def _chats_of_signal(source: Source) -> Chats:
+    """The chat of a folder, in which each message continues the message before it."""
+    listed: list[fields.Record] = []
+    yield from source.each(lambda message, position: listed.append(message))
+    messages = [{**one, "role": SYSTEM if one.get("call") else USER, "name": one["sender"]} for one in listed]
+    for one in messages:
+        one.pop("quote", None)
+    said = _SIGNAL.linked(messages, "the chat")
+    yield chat_of("the chat", f"signal-{source.folder}", said, title=source.folder)
+
+
+SIGNAL = Format(
+    _SIGNAL.name,
+    _SIGNAL.contents,
+    _chats_of_signal,
+    lambda value: fields.has(value, sender=str, body=str, date=str, reactions=list, attachments=list),
+)
+
+
+def _parts_of_google_chat(message: fields.Record) -> Iterator[Part]:
+    yield from parts_of(message.get("text"))
+    for one in fields.values(message, "attached_files"):
+        yield File("file", fields.text(one, "original_name", "export_name"), one, is_beside=True)
+
+
+_GOOGLE_CHAT = Program(
+    "google_chat",
+    "messages.json of Google Chat, from Takeout",
+    lambda value: False,
+    _parts_of_google_chat,
+    parents=("parent",),
+    kept=_SHOWN,
+)
+
+
+def _chats_of_google_chat(source: Source) -> Chats:
+    """The conversation of a folder; a message answers the first message of its topic."""
+
+    def read(value: fields.Record, position: str) -> Chat:
+        firsts: dict[str | None, str | None] = {}
+        messages = []
+        for one in fields.records(value, "messages", position):
+            topic, key = fields.text(one, "topic_id"), fields.text(one, "message_id")
+            creator = fields.record(one, "creator")
+            first = firsts.setdefault(topic, key)
+            about = {
+                "id": key,
+                "role": ASSISTANT if creator.get("user_type") == "Bot" else USER,
+                "name": fields.text(creator, "name"),
+                "parent": first if first != key else None,
+                "author": fields.text(creator, "email"),
+                "timestamp": one.get("created_date"),
+            }
+            messages.append(one | about)
+        said = _GOOGLE_CHAT.linked(messages, position)
+        title = fields.text(source.beside("group_info.json"), "name") or source.folder
+        return chat_of(position, f"google-chat-{source.folder}", said, title=title, is_part=True)
+
+    return source.each(read)
+
+
+def _is_google_chat(value: Any) -> bool:
+    messages = fields.values(value, "messages")
+    return bool(messages) and all(fields.has(one, creator=dict, message_id=str) for one in messages)
+
+
+GOOGLE_CHAT = Format(_GOOGLE_CHAT.name, _GOOGLE_CHAT.contents, _chats_of_google_chat, _is_google_chat)
+
+
+FORMATS = (
+    *(DISCORD.format, TELEGRAM.format, SLACK, ELEMENT.format, WHATSAPP),
+    *(TEAMS.format, ROCKET_CHAT.format, SIGNAL, GOOGLE_CHAT),
+)

@@ -16,13 +16,13 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterator, Sequence
-from html.parser import HTMLParser
 from itertools import groupby
 from typing import Any
 
 from langchain_threadmem.formats.importers import fields
 from langchain_threadmem.formats.importers.blocks import file_of, parts_of
 from langchain_threadmem.formats.importers.chats import Chat, Chats
+from langchain_threadmem.formats.importers.markup import text_of_html
 from langchain_threadmem.formats.importers.parts import File, Other, Part, Reasoning
 from langchain_threadmem.formats.importers.said import (
     ASSISTANT,
@@ -145,9 +145,6 @@ _NOT_ASKED = (
 """The first words of entries that are no question: a canvas, feedback, a used feature."""
 _ATTACHED = re.compile(r"\s*Attached \d+ files?\.?\s*$")
 """The text of the program after a question with files."""
-_BLOCKS = {
-    *["p", "div", "li", "ul", "ol", "table", "tr", "pre", "blockquote", "h1", "h2", "h3", "h4", "h5", "h6"]
-}
 
 
 def _is_entry(value: Any) -> bool:
@@ -224,46 +221,6 @@ def _question(title: str, *, has_answer: bool) -> str | None:
     if prefix is None:
         return plain if has_answer else None
     return _ATTACHED.sub("", plain.removeprefix(prefix)).strip()
-
-
-class _MarkdownText(HTMLParser):
-    """Reads HTML as text with the marks of Markdown."""
-
-    def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
-        self.text: list[str] = []
-        self._link: str | None = None
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag in _BLOCKS or tag == "br":
-            self.text.append("\n" if tag in ("br", "li", "tr") else "\n\n")
-        if tag == "li":
-            self.text.append("- ")
-        if tag == "a":
-            self._link = dict(attrs).get("href")
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag == "a" and self._link:
-            self.text.append(f" ({self._link})")
-            self._link = None
-        if tag in _BLOCKS:
-            self.text.append("\n")
-
-    def handle_data(self, data: str) -> None:
-        self.text.append(data)
-
-
-def text_of_html(source: str) -> str:
-    r"""The text of HTML.
-
-    Example:
-        >>> text_of_html("<p>The <b>Danube</b>.</p><ul><li>long</li></ul>")
-        'The Danube.\n\n- long'
-    """
-    parser = _MarkdownText()
-    parser.feed(source)
-    parser.close()
-    return re.sub(r"\n{3,}", "\n\n", "".join(parser.text)).strip()
 
 
 TAKEOUT = Format(

@@ -1,7 +1,8 @@
 """Apps whose exports are lists of chats with lists of messages, see `program`.
 
 The fields follow ChatGPTNextWeb/NextChat (app/store/chat.ts), enricoros/big-AGI
-(src/modules/trade/trade.types.ts), janhq/jan and CherryHQ/cherry-studio. Those of TypingMind and Mistral are
+(src/modules/trade/trade.types.ts), janhq/jan, CherryHQ/cherry-studio, lobehub/lobe-chat (dataExporter and the
+schema of messages) and Mintplex-Labs/anything-llm (convertTo.js). Those of TypingMind and Mistral are
 not confirmed by a source.
 """
 
@@ -14,7 +15,7 @@ from langchain_threadmem.formats.importers import fields
 from langchain_threadmem.formats.importers.blocks import file_of, files_of, parts_of
 from langchain_threadmem.formats.importers.parts import Other, Part, Reasoning, ToolResult, ToolUse, called
 from langchain_threadmem.formats.importers.program import ChatRecord, Program, all_are, standard_parts
-from langchain_threadmem.formats.importers.said import ASSISTANT
+from langchain_threadmem.formats.importers.said import ASSISTANT, USER
 from langchain_threadmem.formats.importers.source import FAULTS
 from langchain_threadmem.messages.records import loads
 
@@ -221,4 +222,68 @@ MISTRAL = Program(
 )
 
 
-PROGRAMS = (NEXTCHAT, BIG_AGI, JAN, TYPINGMIND, CHERRY, MISTRAL)
+def _of_lobechat(value: fields.Record) -> Iterator[ChatRecord]:
+    """The messages of each topic, and of each session without one; a subtopic is a branch of its topic."""
+    data = value["data"]
+    plugins = {one.get("id"): one for one in fields.values(data, "messagePlugins")}
+    tables = ("sessions", "topics", "threads")
+    abouts = {fields.text(one, "id"): one for name in tables for one in fields.values(data, name)}
+    chats: dict[str, list[fields.Record]] = {}
+    ends: dict[tuple[str, str | None], str | None] = {}
+    listed = fields.records(data, "messages", "'data'")
+    for one in sorted(listed, key=lambda one: str(one.get("createdAt") or "")):
+        name, thread = fields.text(one, "topicId", "sessionId") or "inbox", fields.text(one, "threadId")
+        before = ends.get((name, thread)) or fields.text(abouts.get(thread), "sourceMessageId")
+        plugin = fields.record(plugins, str(one.get("id")))
+        about = {
+            "parent": one.get("parentId") or before,
+            "reasoning": fields.at(one, "reasoning", "content"),
+            "tool_call_id": plugin.get("toolCallId"),
+            "name": plugin.get("apiName"),
+            "tool_calls": [{**call, "name": call.get("apiName")} for call in one.get("tools") or ()],
+            "starred": one.get("favorite"),
+        }
+        ends[name, thread] = fields.text(one, "id")
+        chats.setdefault(name, []).append(one | about)
+    for name, messages in chats.items():
+        about = abouts.get(name, {})
+        yield ChatRecord({**about, "starred": about.get("favorite")}, messages, name)
+
+
+LOBECHAT = Program(
+    "lobechat",
+    "LobeChat's export",
+    lambda value: fields.has(fields.at(value, "data"), messages=list, topics=list, sessions=list),
+    conversations=_of_lobechat,
+    parents=("parent",),
+)
+
+
+def _is_anything_llm(value: Any) -> bool:
+    return fields.has(value, prompt=str, workspace=str) and {"response", "sent_at"} <= value.keys()
+
+
+def _of_anything_llm(value: fields.Record) -> Iterator[ChatRecord]:
+    """The chats of each workspace, of which the export has neither the threads nor the tools."""
+    workspaces: dict[str, list[fields.Record]] = {}
+    for one in fields.records(value, "messages", "the export"):
+        messages = workspaces.setdefault(f"{one['workspace']}-{fields.text(one, 'username') or 'user'}", [])
+        key, about = f"anythingllm-{one.get('id')}", {"created": one["sent_at"], "rating": one.get("rating")}
+        files = fields.values(one, "attachments")
+        messages.append(
+            {"id": f"{key}-prompt", "role": USER, "content": one["prompt"], "files": files} | about
+        )
+        messages.append({"id": key, "role": ASSISTANT, "content": one["response"]} | about)
+    for name, messages in workspaces.items():
+        yield ChatRecord({"title": name.rpartition("-")[0]}, messages, f"anythingllm-{name}")
+
+
+ANYTHING_LLM = Program(
+    "anything_llm",
+    "AnythingLLM's export as JSON",
+    _is_anything_llm,
+    conversations=_of_anything_llm,
+    is_message=_is_anything_llm,
+    kept=("rating",),
+)
+PROGRAMS = (NEXTCHAT, BIG_AGI, JAN, TYPINGMIND, CHERRY, MISTRAL, LOBECHAT, ANYTHING_LLM)

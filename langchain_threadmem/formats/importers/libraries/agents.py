@@ -1,8 +1,9 @@
-"""Messages of Pydantic AI, Google's ADK, the Gemini API, Amazon Bedrock and Strands, see `program`.
+"""Messages of Pydantic AI, ADK, the Gemini API, Bedrock, Strands, Rasa and Letta, see `program`.
 
 The fields are those of pydantic-ai 1.107 and 2.68 (`ModelMessagesTypeAdapter`), google-adk 2.13 (`Session`),
-google-genai 2.34 (`Content`), Bedrock's Converse (`Message`), and strands-agents 1.62 (`FileSessionManager`,
-which writes a file for each message).
+google-genai 2.34 (`Content`), Bedrock's Converse (`Message`), strands-agents 1.62 (`FileSessionManager`,
+which writes a file for each message), rasa 3.6.20 (`Tracker` and `SQLTrackerStore`) and letta 0.11.7
+(`AgentFileSchema`).
 """
 
 from __future__ import annotations
@@ -11,13 +12,23 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import Any
 
+from langchain_threadmem.errors import InputError
 from langchain_threadmem.formats.importers import fields
 from langchain_threadmem.formats.importers.blocks import parts_of
 from langchain_threadmem.formats.importers.chats import Chats
-from langchain_threadmem.formats.importers.parts import Part, ToolResult
+from langchain_threadmem.formats.importers.parts import (
+    Other,
+    Part,
+    Reasoning,
+    ToolResult,
+    ToolUse,
+    arguments_of,
+)
 from langchain_threadmem.formats.importers.program import ChatRecord, Program, all_are
 from langchain_threadmem.formats.importers.said import ASSISTANT, SYSTEM, TOOL, USER, chat_of
 from langchain_threadmem.formats.importers.source import Format, Source
+from langchain_threadmem.messages.ids import chained_id
+from langchain_threadmem.messages.records import as_object, loads
 
 _RETRIES = ("retry-prompt", "retry-feedback")
 """The kinds of parts in which the program asks for another answer."""
@@ -173,4 +184,114 @@ STRANDS = Format(
 )
 
 
-PROGRAMS = (PYDANTIC_AI, ADK, GEMINI, BEDROCK)
+def _is_rasa(value: Any) -> bool:
+    names = {"sender_id", "name"}
+    return (
+        fields.has(value, events=list)
+        and bool(names & value.keys())
+        and all("event" in one for one in value["events"])
+    )
+
+
+def _of_rasa(value: fields.Record) -> Iterator[ChatRecord]:
+    """What was said in a conversation; what follows a rewind continues what precedes the last question."""
+    messages: list[fields.Record] = []
+    before: list[str | None] = []
+    last: str | None = None
+    for event in fields.records(value, "events", "the tracker"):
+        kind = event["event"]
+        if kind == "rewind" and before:
+            last = before.pop()
+        elif kind in ("user", "bot"):
+            before += [last] if kind == "user" else []
+            key = fields.text(event, "message_id") or chained_id("import-", last, event)
+            messages.append({**event, "id": key, "role": kind, "parent": last})
+            last = key
+    yield ChatRecord({}, messages, fields.text(value, "sender_id", "name"), {"tip": last})
+
+
+def _parts_of_rasa(event: fields.Record) -> Iterator[Part]:
+    yield from parts_of(event.get("text"))
+    data = fields.record(event, "data")
+    if kept := fields.filled(data, data):
+        yield Other({"type": "data", **kept})
+
+
+def _rows_of_rasa(source: Source) -> Iterator[fields.Record]:
+    """The conversations of an SQL tracker store."""
+    rows = source.records("events", ("sender_id", "data"), "ORDER BY sender_id, timestamp, id")
+    for sender, of_sender in groupby(rows, key=lambda row: row["sender_id"]):
+        events = [loads(row["data"], f"an event of {sender!r}") for row in of_sender]
+        yield {"sender_id": sender, "events": events}
+
+
+RASA = Program(
+    "rasa",
+    "a tracker of Rasa, or the database of its tracker store",
+    _is_rasa,
+    _parts_of_rasa,
+    _of_rasa,
+    parents=("parent",),
+    is_database=lambda source: source.has(events={"sender_id", "type_name", "timestamp", "data"}),
+    rows=_rows_of_rasa,
+)
+
+
+def _is_letta(value: Any) -> bool:
+    agents = fields.values(value, "agents")
+    return bool(agents) and all(fields.has(one, agent_type=str, messages=list) for one in agents)
+
+
+def _of_letta(value: fields.Record) -> Iterator[ChatRecord]:
+    """The messages of each agent, whose ids are numbers in the file."""
+    for agent in fields.records(value, "agents", "the file"):
+        messages = []
+        for one in fields.records(agent, "messages", "an agent"):
+            packed = _packed(one.get("content")) if one.get("role") in (USER, TOOL) else {}
+            is_event = one.get("role") == USER and packed.get("type", "user_message") != "user_message"
+            is_approval = one.get("role") == "approval"
+            role = ASSISTANT if is_approval and one.get("tool_calls") else one.get("role")
+            about = {"id": None, "role": role, "packed": packed, "is_aside": is_event or role == "approval"}
+            # A thought is the text of the agents that answer by a tool.
+            has_thoughts = str(agent["agent_type"]).startswith("memgpt")
+            messages.append(one | about | {"has_thoughts": has_thoughts})
+        name = f"letta-{fields.text(agent, 'name') or fields.text(agent, 'id')}"
+        yield ChatRecord({"title": agent.get("name"), "tags": agent.get("tags")}, messages, name)
+
+
+def _packed(content: Any) -> fields.Record:
+    """The object in the text of a message."""
+    text = next((fields.text(block, "text") for block in content or () if isinstance(block, dict)), None)
+    try:
+        return as_object(loads(text or content, "the content"), "the content")
+    except (InputError, TypeError):
+        return {}
+
+
+def _parts_of_letta(message: fields.Record) -> Iterator[Part]:
+    packed, said = message["packed"], "message" in message["packed"]
+    if message["role"] == TOOL:
+        output = packed["message"] if said else message.get("content")
+        is_error = packed.get("status") == "Failed"
+        yield ToolResult(output, fields.text(message, "tool_call_id"), fields.text(message, "name"), is_error)
+        return
+    for part in [str(packed["message"])] if said else parts_of(message.get("content")):
+        is_thought = message["role"] == ASSISTANT and message["has_thoughts"] and isinstance(part, str)
+        yield Reasoning(str(part)) if is_thought else part
+    for part in parts_of([{**call, "type": "tool_call"} for call in message.get("tool_calls") or ()]):
+        is_spoken = isinstance(part, ToolUse) and part.name == "send_message"
+        spoken = (
+            arguments_of(part.arguments).get("message") if isinstance(part, ToolUse) and is_spoken else None
+        )
+        yield str(spoken) if spoken else part
+
+
+LETTA = Program(
+    "letta",
+    "an agent file of Letta",
+    _is_letta,
+    _parts_of_letta,
+    _of_letta,
+    asides=("is_aside",),
+)
+PROGRAMS = (PYDANTIC_AI, ADK, GEMINI, BEDROCK, RASA, LETTA)

@@ -223,7 +223,32 @@ HAYSTACK = Program(
 )
 
 
+_MASTRA = {"id", "thread_id", "content", "role", "createdAt"}
+
+
+def _rows_of_mastra(source: Source) -> Iterator[fields.Record]:
+    rows = source.records("mastra_messages", _MASTRA, 'ORDER BY thread_id, "createdAt", rowid')
+    for thread, of_thread in groupby(rows, key=lambda row: row["thread_id"]):
+        yield {"messages": [{**row, "threadId": thread} for row in of_thread]}
+
+
+def _of_ai(value: fields.Record) -> Iterator[ChatRecord]:
+    """The messages of each thread; Mastra has the parts of a message in its content."""
+    threads: dict[str | None, list[fields.Record]] = {}
+    for one in fields.records(value, "messages", "the list"):
+        content = one.get("content")
+        if isinstance(content, str) and "parts" not in one:
+            is_json = content.startswith("{")
+            content = loads(content, "the content of a message") if is_json else {"content": content}
+        found = {"parts": [], **one, **fields.record({"content": content}, "content")}
+        threads.setdefault(fields.text(one, "threadId"), []).append(found)
+    for name, messages in threads.items():
+        yield ChatRecord({} if name else value, messages, name)
+
+
 def _is_ai_message(value: Any) -> bool:
+    if fields.has(value, content=dict):
+        value = {**value, "parts": value["content"].get("parts")}
     is_message = fields.has(value, role=str, parts=list) and "content_type" not in value
     return is_message and all(fields.has(part, type=str) for part in value["parts"])
 
@@ -263,10 +288,13 @@ def _parts_of_part(part: fields.Record) -> Iterator[Part]:
 
 AI_SDK = Program(
     "ai_sdk",
-    "messages of Vercel's AI SDK",
+    "messages of Vercel's AI SDK, or of Mastra",
     lambda value: all_are(value, _is_ai_message),
     _parts_of_ai,
-    is_message=_is_ai_message,
+    _of_ai,
+    _is_ai_message,
+    is_database=lambda source: "mastra_messages" in source.tables and source.has(mastra_messages=_MASTRA),
+    rows=_rows_of_mastra,
 )
 
 

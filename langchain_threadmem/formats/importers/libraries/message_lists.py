@@ -20,7 +20,7 @@ from langchain_threadmem.formats.importers import fields
 from langchain_threadmem.formats.importers.blocks import parts_of
 from langchain_threadmem.formats.importers.chats import PIECE_SIZE, Bad, Chat, Chats, Entry
 from langchain_threadmem.formats.importers.json_items import object_of
-from langchain_threadmem.formats.importers.parts import File, Other, Reasoning
+from langchain_threadmem.formats.importers.parts import File, Other, Reasoning, arguments_of, output_text
 from langchain_threadmem.formats.importers.source import Format, Source
 from langchain_threadmem.messages.ids import chained_id
 from langchain_threadmem.messages.records import as_list, as_object, message_from, unwrapped
@@ -205,11 +205,30 @@ _STEPS = ("reasoning", "activity")
 def _renamed(record: fields.Record) -> fields.Record:
     """A message with OpenAI's names of fields and roles."""
     renamed = {_CAMEL_CASE.get(name, name): value for name, value in record.items()}
+    if isinstance(content := record.get("content"), list):
+        renamed["content"] = [_of_anthropic(block) for block in content]
     if record.get("role") == "developer":  # The name of the role in newer messages of OpenAI.
         renamed["role"] = "system"
     if record.get("role") == "tool" and record.get("error"):
         renamed["status"] = "error"
     return renamed
+
+
+def _of_anthropic(block: Any) -> Any:
+    """A call or a result of the AI SDK's model messages as a block of Anthropic; another block as it is."""
+    if _is(block, "tool-call"):
+        arguments = arguments_of(block.get("input", block.get("args")))
+        id, name = block.get("toolCallId"), block.get("toolName")
+        return {"type": "tool_use", "id": id, "name": name, "input": arguments}
+    if not _is(block, "tool-result"):
+        return block
+    output = block.get("output", block.get("result"))
+    kind = str(fields.at(output, "type"))
+    is_error = kind in ("error-text", "error-json", "execution-denied") or bool(block.get("isError"))
+    if fields.has(output, type=str) and {"value", "reason"} & output.keys():  # Since version 5.
+        output = output.get("value", output.get("reason"))
+    result = {"tool_use_id": block.get("toolCallId"), "content": output_text(output), "is_error": is_error}
+    return {"type": "tool_result", **result}
 
 
 def _with_steps(answer: fields.Record, steps: Sequence[fields.Record]) -> fields.Record:
