@@ -421,6 +421,40 @@ def test_answers_of_lobechat_to_one_question_are_siblings(system: MemorySystem, 
     )
 
 
+@pytest.mark.parametrize(
+    ("line", "time"),
+    [
+        # The short forms of dates and times of CLDR, as Babel 2.17 writes them.
+        ("5/6/26, 10:00\u202fAM - Ada: Hi", "2026-05-06T10:00:00"),  # en_US
+        ("05/06/26, 1:00 pm - Ada: Hi", "2026-06-05T13:00:00"),  # en_IN
+        ("2026. 5. 28. 오후 1:00 - Ada: Hi", "2026-05-28T13:00:00"),  # ko
+        ("26. 5. 28. PM 1:00 - Ada: Hi", "2026-05-28T13:00:00"),
+        ("2026/5/28 下午1:00 - Ada: Hi", "2026-05-28T13:00:00"),  # zh
+        ("28\u200f/5\u200f/2026، 1:00 م - Ada: Hi", "2026-05-28T13:00:00"),  # ar
+        ("28/5/26, 1:00 μ.μ. - Ada: Hi", "2026-05-28T13:00:00"),  # el
+        ("28.5.2026 klo 13.00 - Ada: Hi", "2026-05-28T13:00:00"),  # fi
+        ("2026. 05. 28. 13:00 - Ada: Hi", "2026-05-28T13:00:00"),  # hu
+        ("28/5/26, 1:00\u202fp.\u00a0m. - Ada: Hi", "2026-05-28T13:00:00"),  # es_MX
+    ],
+)
+def test_a_chat_of_whatsapp_has_the_times_of_its_language(
+    system: MemorySystem, tmp_path: Path, line: str, time: str
+) -> None:
+    (tmp_path / "chat.txt").write_text(line)
+    assert system.import_file(tmp_path / "chat.txt").format == "whatsapp_chat"
+    [node] = history(system, "whatsapp-chat")
+    assert (node.message.name, node.timestamp.isoformat()) == ("Ada", f"{time}+00:00")
+
+
+def test_dates_of_whatsapp_that_can_be_read_in_two_ways_ascend(system: MemorySystem, tmp_path: Path) -> None:
+    (tmp_path / "chat.txt").write_text("4/7/2026, 10:00 - Ada: Hi\n5/6/2026, 10:00 - Bob: Hello")
+    system.import_file(tmp_path / "chat.txt")
+    assert [str(node.timestamp.date()) for node in history(system, "whatsapp-chat")] == [
+        "2026-04-07",
+        "2026-05-06",
+    ]
+
+
 def test_an_export_of_anything_llm_has_a_conversation_for_each_workspace(
     system: MemorySystem, tmp_path: Path
 ) -> None:

@@ -12,7 +12,7 @@ Chat's files; those of Telegram, Slack and WhatsApp are not confirmed by a sourc
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from langchain_threadmem.errors import InputError
@@ -309,10 +309,17 @@ SLACK = Format(
 )
 
 
+_DATE, _CLOCK = r"\d{1,4}[./-] ?\d{1,2}[./-] ?\d{1,4}\.?", r"\d{1,2}[:.]\d{2}(?:[:.]\d{2})?"
+_BEFORE, _AFTER = "오전|오후|上午|下午|午前|午後|AM|PM", r"[APap]\.?\s?[Mm]\.?|ص|م|π\.μ\.|μ\.μ\."
 _LINE = re.compile(
-    r"^\u200e?\[?(?P<date>\d{1,4}[./-]\d{1,2}[./-]\d{1,4})[,.]?\s+(?P<time>\d{1,2}[:.]\d{2}(?:[:.]\d{2})?(?:\s?[APap]\.?\s?[Mm]\.?)?)"
+    rf"^[\u200e\u200f]*\[?(?P<date>{_DATE})[,.،]?\s+(?:klo\s)?(?P<time>(?:{_BEFORE})?\s?{_CLOCK}(?:\s?(?:{_AFTER}))?)"
     r"(?:\]\s*|\s+-\s+)(?P<text>.*)$"
 )
+_HEAD = 32
+"""The number of characters in which a date and a time end."""
+_AFTERNOON = re.compile(r"오후|下午|午後|م$|μ\.μ|[Pp]\.?\s?[Mm]")
+"""The second half of the day in the languages that write times with 12 hours, as of Babel 2.17."""
+_OF_US = re.compile(r"[1-9]\d?/[1-9]\d?/\d{2}")
 _SPEAKER = re.compile(r"^(?:\u200e)?(?P<name>[^:\n]{1,80}?):\s(?P<text>.*)$", re.DOTALL)
 
 
@@ -320,7 +327,7 @@ def _chats_of_whatsapp(source: Source) -> Chats:
     """The conversation of a text, in which each message continues the message before it."""
     said: list[Said] = []
     records = [*_records(source.lines())]
-    day_first = not any(int(re.split(r"[./-]", date)[1]) > 12 for date, _, _ in records)
+    day_first = _is_day_first([(date, time) for date, time, _ in records])
     for date, time, text in records:
         found = _SPEAKER.match(text)
         name, content = (found["name"].strip(), found["text"]) if found else (None, text)
@@ -334,11 +341,17 @@ def _chats_of_whatsapp(source: Source) -> Chats:
     yield chat_of("the chat", f"whatsapp-{title}", said, title=title)
 
 
+def _head_of(line: str) -> re.Match[str] | None:
+    """The beginning of a message; in Arabic and Hebrew marks of the direction are between the numbers."""
+    plain = line.replace("\u202f", " ")
+    return _LINE.match(plain) or _LINE.match(plain[:_HEAD].replace("\u200f", "") + plain[_HEAD:])
+
+
 def _records(lines: Iterable[str]) -> Iterator[tuple[str, str, str]]:
     """Date, time and text of each message; a line without a time continues the message before it."""
     current: list[str] | None = None
     for line in lines:
-        found = _LINE.match(line.replace("\u202f", " "))
+        found = _head_of(line)
         if found:
             if current is not None:
                 yield current[0], current[1], current[2]
@@ -349,26 +362,35 @@ def _records(lines: Iterable[str]) -> Iterator[tuple[str, str, str]]:
         yield current[0], current[1], current[2].rstrip()
 
 
+def _is_day_first(dates: Sequence[tuple[str, str]]) -> bool:
+    """Whether the day stands before the month, in a chat whose dates ascend; not in English of the US."""
+    numbers = [tuple(map(int, re.findall(r"\d+", date))) for date, _ in dates if not date.endswith(".")]
+    if any(first > 12 for first, *_ in numbers) or any(second > 12 for _, second, *_ in numbers):
+        return not any(second > 12 for _, second, *_ in numbers)
+    by_day, by_month = ([(one[2], one[n], one[1 - n]) for one in numbers] for n in (1, 0))
+    if (by_day == sorted(by_day)) != (by_month == sorted(by_month)):
+        return by_day == sorted(by_day)
+    return not all(_OF_US.fullmatch(date) and time[-2:] in ("AM", "PM") for date, time in dates)
+
+
 def _when(date: str, time: str, day_first: bool) -> float | None:
-    numbers = [int(number) for number in re.split(r"[./-]", date)]
-    if numbers[0] > 31:
-        year, month, day = numbers
-    else:
-        day, month, year = numbers if day_first else (numbers[1], numbers[0], numbers[2])
+    year, *others = [int(number) for number in re.findall(r"\d+", date)]
+    if year <= 31 and not date.endswith("."):
+        *others, year = (year, *others)
+        others = others[::-1] if day_first else others
     year += 2000 if year < 100 else 0
-    plain = re.sub(r"\.(?=[mM]|$|\s)", "", time.replace(".", ":", 2) if time[1:3].count(".") else time)
-    hour = re.match(r"(\d{1,2})[:.](\d{2})(?:[:.](\d{2}))?\s?([APap])?", plain)
-    if hour is None:
-        return None
-    hours = int(hour[1]) % 12 + (12 if hour[4] in ("p", "P") else 0) if hour[4] else int(hour[1])
-    return fields.local_time(f"{year:04}-{month:02}-{day:02} {hours:02}:{hour[2]}:{hour[3] or '00'}")
+    hour, minute, second = [*map(int, re.findall(r"\d+", time)), 0][:3]
+    if re.search(f"{_BEFORE}|{_AFTER}", time):
+        hour = hour % 12 + 12 * bool(_AFTERNOON.search(time))
+    clock = f"{hour:02}:{minute:02}:{second:02}"
+    return fields.local_time(f"{year:04}-{others[0]:02}-{others[1]:02} {clock}")
 
 
 WHATSAPP = Format(
     "whatsapp_chat",
     "a chat of WhatsApp as text",
     _chats_of_whatsapp,
-    is_text=lambda text: bool(_LINE.match(text.lstrip().partition("\n")[0].strip())),
+    is_text=lambda text: bool(_head_of(text.lstrip().partition("\n")[0].strip())),
 )
 
 
