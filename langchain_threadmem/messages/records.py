@@ -77,7 +77,7 @@ def message_from(value: object, position: str) -> BaseMessage:
             fields["content"] = dumps(content, f"the content of {position}")
         # Plain exports contain role and content only, but these classes need a call id or a name.
         fields.setdefault("tool_call_id" if TYPES[name] == "tool" else "name", "")
-    if not isinstance(fields["content"], str | list):
+    elif not isinstance(fields["content"], str | list):
         raise InputError(f"{position} has the content {content!r:.80}; use text or a list of blocks")
     try:
         return cls.model_validate(fields)

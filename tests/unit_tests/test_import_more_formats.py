@@ -80,7 +80,40 @@ def test_results_of_the_ai_sdk_are_text(
     assert (told.content, told.status) == (text, "error" if failed else "success")  # type: ignore[attr-defined]
 
 
-# MastraDBMessage of @mastra/core 1 (agent/message-list/state/types.ts).
+def test_results_without_ids_answer_the_calls_of_their_names(system: MemorySystem, tmp_path: Path) -> None:
+    # `Message` of ollama 0.6.3 has `tool_name`, the chat templates of transformers have `name`.
+    for field in ("tool_name", "name"):
+        calls = [
+            {"type": "function", "function": {"name": name, "arguments": {}}} for name in ("sun", "rain")
+        ]
+        messages = [
+            {"role": "user", "content": "Weather?"},
+            {"role": "assistant", "content": "", "tool_calls": calls},
+            {"role": "tool", field: "rain", "content": "none"},
+            {"role": "tool", field: "sun", "content": "8 hours"},
+            {"role": "assistant", "content": "Sunny."},
+        ]
+        imported(system, tmp_path, messages, f"{field}.json")
+        _, asked, rain, sun, _ = (node.message for node in history(system, field))
+        ids = {call["id"]: call["name"] for call in asked.tool_calls}  # type: ignore[attr-defined]
+        assert [ids[one.tool_call_id] for one in (rain, sun)] == ["rain", "sun"]  # type: ignore[attr-defined]
+
+
+def test_the_transcript_of_speech_is_text(system: MemorySystem, tmp_path: Path) -> None:
+    # Items of OpenAI's Realtime API (openai 3.52.0, types/realtime).
+    items = [
+        {"type": "message", "role": "user", "content": [{"type": "input_audio", "transcript": "Hi"}]},
+        {
+            "type": "message",
+            "role": "assistant",
+            "content": [{"type": "output_audio", "transcript": "Hello"}],
+        },
+    ]
+    imported(system, tmp_path, items)
+    assert [node.message.text for node in history(system, "export")] == ["Hi", "Hello"]
+
+
+# MastraDBMessage of mastra-ai/mastra 2e08f74 (agent/message-list/state/types.ts).
 MASTRA = [
     {
         "id": "m1",
@@ -302,7 +335,7 @@ def test_replies_of_teams_follow_their_messages(system: MemorySystem, tmp_path: 
 def test_messages_of_rocket_chat_are_imported_from_the_api_and_from_a_download(
     system: MemorySystem, tmp_path: Path
 ) -> None:
-    # Rocket.Chat 7: channels.history, newest first; exportRoomMessagesToFile.ts writes lines.
+    # RocketChat/Rocket.Chat 08c336a: channels.history, newest first; lines of exportRoomMessagesToFile.ts.
     ada, bob = ({"_id": name, "username": name, "name": name.title()} for name in ("ada", "bob"))
     messages = [
         {"_id": "m3", "rid": "r1", "msg": "bob", "ts": "2026-05-28T10:00:03.000Z", "u": bob, "t": "uj"},
@@ -323,7 +356,7 @@ def test_messages_of_rocket_chat_are_imported_from_the_api_and_from_a_download(
 def test_a_chat_of_signal_export_is_a_chain_named_after_its_folder(
     system: MemorySystem, tmp_path: Path
 ) -> None:
-    # signal-export 3 (sigexport/models.py): a JSON line for each message in <chat>/data.json.
+    # carderne/signal-export 1143c22 (sigexport/models.py): a JSON line for each message in <chat>/data.json.
     def line(second: int, sender: str, body: str, **others: Any) -> dict[str, Any]:
         given = {"date": f"2026-05-28T10:00:0{second}", "sender": sender, "body": body, "quote": ""}
         return given | {"sticker": None, "reactions": [], "attachments": []} | others
@@ -369,7 +402,7 @@ def test_a_topic_of_google_chat_is_a_message_with_its_answers(system: MemorySyst
 
 
 def test_answers_of_lobechat_to_one_question_are_siblings(system: MemorySystem, tmp_path: Path) -> None:
-    # LobeChat 1.100 (dataExporter/index.ts, database/src/schemas/message.ts).
+    # lobehub/lobe-chat 021721b and 0ce02d7 (dataExporter/index.ts, schemas/message.ts).
     def message(number: int, role: str, content: str, parent: str | None, **others: Any) -> dict[str, Any]:
         given = {
             "id": f"msg_{number}",
@@ -458,7 +491,7 @@ def test_dates_of_whatsapp_that_can_be_read_in_two_ways_ascend(system: MemorySys
 def test_an_export_of_anything_llm_has_a_conversation_for_each_workspace(
     system: MemorySystem, tmp_path: Path
 ) -> None:
-    # AnythingLLM 1.9 (server/utils/helpers/chat/convertTo.js, "json").
+    # Mintplex-Labs/anything-llm 013fc1e (server/utils/helpers/chat/convertTo.js, "json").
     value = [
         {"id": 1, "prompt": "Hi", "response": "Hello", "sent_at": "2026-05-28T10:00:01Z", "attachments": []},
         {

@@ -62,7 +62,9 @@ def _of_block(block: Block) -> Iterator[Part]:
         yield from _text(block)
         return
     if any(name in kind for name in _MEDIA):
-        yield file_of(block)
+        transcript = text_in(block.get("transcript"))  # Of OpenAI's Realtime API.
+        yield from [transcript] if transcript else []
+        yield file_of(block, is_beside=bool(transcript))
         return
     text = text_in(block.get("text") or block.get("content"))
     if text:  # A text that a person or a model wrote is content, whatever the block is called.

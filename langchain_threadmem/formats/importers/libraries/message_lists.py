@@ -20,7 +20,14 @@ from langchain_threadmem.formats.importers import fields
 from langchain_threadmem.formats.importers.blocks import parts_of
 from langchain_threadmem.formats.importers.chats import PIECE_SIZE, Bad, Chat, Chats, Entry
 from langchain_threadmem.formats.importers.json_items import object_of
-from langchain_threadmem.formats.importers.parts import File, Other, Reasoning, arguments_of, output_text
+from langchain_threadmem.formats.importers.parts import (
+    File,
+    Other,
+    Reasoning,
+    arguments_of,
+    named_id,
+    output_text,
+)
 from langchain_threadmem.formats.importers.source import Format, Source
 from langchain_threadmem.messages.ids import chained_id
 from langchain_threadmem.messages.records import as_list, as_object, message_from, unwrapped
@@ -104,6 +111,7 @@ class List:
     _keys: set[str] = field(default_factory=set)
     _goes_on: bool = False
     _steps: list[fields.Record] = field(default_factory=list)
+    _open: list[tuple[str, str]] = field(default_factory=list)
 
     def add(self, record: Any, position: str, *, later: bool = False) -> None:
         """Add the messages of a record.
@@ -124,6 +132,7 @@ class List:
         if record.get("role") == "assistant" and self._steps:
             record, self._steps = _with_steps(record, self._steps), []
         self.close(position)
+        record = self._with_call_ids(record)
         if later and not any(_is(block, "tool_result") for block in fields.values(record, "content")):
             makers = [partial(_message, record, position)]
         else:
@@ -138,6 +147,21 @@ class List:
             self._keys.add(key)
             self.entries.append(Entry(key, self._last, make, time, source=record))
             self._last = key
+
+    def _with_call_ids(self, record: fields.Record) -> fields.Record:
+        """A message with ids of calls: a result without an id answers the first open call of its name."""
+        calls = fields.values(record, "tool_calls")
+        if any(fields.has(call, function=dict) and not call.get("id") for call in calls):
+            names = [str(fields.at(call, "function", "name")) for call in calls]
+            ids = [named_id(f"{self._last} {number} {name}") or "" for number, name in enumerate(names)]
+            self._open = [*zip(names, ids, strict=True)]
+            return record | {"tool_calls": [{"id": id, **call} for id, call in zip(ids, calls, strict=True)]}
+        if record.get("role") == "tool" and self._open and not record.get("tool_call_id"):
+            name = fields.text(record, "name", "tool_name")
+            found = next((one for one in self._open if one[0] == name), self._open[0])
+            self._open.remove(found)
+            return record | {"tool_call_id": found[1], "name": found[0]}
+        return record
 
     def close(self, position: str) -> None:
         """Add thoughts and activities that no answer follows, as an aside."""
@@ -302,7 +326,7 @@ def _portable(content: list[Any]) -> tuple[list[Any], fields.Record]:
             portable.append(block if picture is None else picture)
             continue
         for part in [] if _is(block, "tool_use") else parts_of(block):
-            if isinstance(part, str | File):
+            if isinstance(part, str) or (isinstance(part, File) and not part.is_beside):
                 portable.append({"type": "text", "text": str(part)})
             if isinstance(part, Reasoning):
                 thoughts.append(part.text or part.summary)
