@@ -165,7 +165,7 @@ def _call(block: Block) -> Iterator[Part]:
 
 
 _CALL_IDS = (
-    *("call_id", "toolCallId", "tool_call_id", "toolUseId", "tool_use_id", "callId", "toolCallRequestId"),
+    *("toolCallRequestId", "call_id", "toolCallId", "tool_call_id", "toolUseId", "tool_use_id", "callId"),
     "id",
 )
 _TOOL_NAMES = ("name", "toolName", "tool_name")

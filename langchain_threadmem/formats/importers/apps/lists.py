@@ -27,7 +27,7 @@ def _of_nextchat(value: fields.Record) -> Iterator[ChatRecord]:
 
 
 def _parts_of_nextchat(message: fields.Record) -> Iterator[Part]:
-    for tool in fields.values(message, "tools"):
+    for tool in filter(lambda tool: isinstance(tool, dict), fields.values(message, "tools")):
         error = tool.get("errorMsg") if tool.get("isError") else None
         yield from parts_of({**tool, "type": "tool_call", "output": tool.get("content"), "error": error})
     yield from standard_parts(message)
