@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from operator import attrgetter
 from typing import NamedTuple, TypedDict, Unpack
 
@@ -28,7 +28,6 @@ _INK = "    classDef default color:#26282c"
 """The colour of all text; without this line, dark themes draw pale text on the light fills."""
 _FRAME = 150
 """An upper bound of the characters of a diagram that belong to no message."""
-"""An upper bound of the characters for the parent of a message in another part."""
 # A formula; an icon (`fa:fa-car`); a colour (`style:#000`), which takes the semicolon of its entity code.
 _MERMAID_PAIRS = re.compile(r"\$(?=\$)|(?<=\$)\$|:(?=fa-|\S*#)")
 
@@ -81,9 +80,7 @@ def to_mermaid(nodes: Sequence[ConversationNode], **options: Unpack[MermaidOptio
             style 2 fill:#cdb4f6
             classDef default color:#26282c
     """
-    drawn, limits = _drawn(nodes, **options)
-    drawn.sort(key=attrgetter("id"))
-    hidden = _excess(drawn, limits)
+    drawn, hidden = _drawn(nodes, **options)
     visible_nodes = drawn[hidden:]
     ids = {message.id for message in visible_nodes}
     lines = ["graph TD"]
@@ -103,8 +100,8 @@ def _drawn(
     role: str | None = None,
     max_text_size: int | None = 50_000,
     max_edges: int | None = 500,
-) -> tuple[list[_Drawn], _DiagramLimits]:
-    """The shown messages, each after its parent, and the limits of a diagram."""
+) -> tuple[list[_Drawn], int]:
+    """The messages with the role, by id, and the number of the oldest that exceed the limits."""
     if role is not None and not (isinstance(role, str) and role in TYPES):
         raise InputError(f"unknown role {role!r}; use one of {', '.join(TYPES)}")
     numbers = {
@@ -133,10 +130,16 @@ def _drawn(
         dashed = ",stroke-dasharray:5 5" if node.state == State.SUPERSEDED else ""
         style = f"    style {node.id} fill:{_FILLS.get(speaker, '#e0e0e0')}{dashed}"
         drawn.append(_Drawn(node.id, parent, label, edge, style))
-    return drawn, _DiagramLimits(
-        math.inf if max_text_size is None else max_text_size,
-        math.inf if max_edges is None else max_edges,
-    )
+    drawn.sort(key=attrgetter("id"))
+    room = math.inf if max_text_size is None else max_text_size - _FRAME
+    edges = math.inf if max_edges is None else max_edges
+    for number, message in zip(range(len(drawn), 0, -1), reversed(drawn), strict=True):
+        # Mermaid counts UTF-16 code units, the characters of JavaScript.
+        room -= sum(len(line.encode("utf-16-le", "surrogatepass")) // 2 + 1 for line in message[2:])
+        edges -= message.parent is not None
+        if room < 0 or edges < 0:
+            return drawn, number
+    return drawn, 0
 
 
 class _Drawn(NamedTuple):
@@ -147,29 +150,6 @@ class _Drawn(NamedTuple):
     label: str
     edge: str
     style: str
-
-
-class _DiagramLimits(NamedTuple):
-    """The maximum numbers of characters and of edges of a diagram; infinity for no limit."""
-
-    text: float
-    edges: float
-
-
-def _excess(drawn: Sequence[_Drawn], limits: _DiagramLimits) -> int:
-    """The number of oldest messages to leave out, so that the diagram stays within its limits."""
-    room, edges = limits.text - _FRAME, limits.edges
-    for number, message in zip(range(len(drawn), 0, -1), reversed(drawn), strict=True):
-        room -= _size(message[2:])
-        edges -= message.parent is not None
-        if room < 0 or edges < 0:
-            return number
-    return 0
-
-
-def _size(lines: Iterable[str]) -> int:
-    # Mermaid counts UTF-16 code units, the characters of JavaScript.
-    return sum(len(line.encode("utf-16-le", "surrogatepass")) // 2 + 1 for line in lines)
 
 
 def _escape(text: str) -> str:

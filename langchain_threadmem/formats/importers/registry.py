@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -120,17 +119,19 @@ class ImportPlan:
         check(name)
         self.inputs = Inputs(paths)
         self.files: list[Recognised] = []
-        self.ignored: list[str] = []
+        self.ignored = [*self.inputs.unreadable]
         self.shared: dict[str, dict[str, Any]] = {format.name: {} for format in FORMATS}
         advice: dict[str, None] = {}
-        self.ignored += self.inputs.unreadable
         try:
             for file in self.inputs.files:
                 found = self._recognise(file, name, advice)
                 if found is not None:
                     self.files.append(Recognised(file, found))
+            if not self.files and not advice and self.ignored:
+                raise _unknown(self.ignored[0])
             if not self.files:
-                raise _nothing(paths, self.ignored, advice)
+                nothing = f"{str(paths)!r} has no files of chats: JSON, JSON Lines, text, SQLite or ZIP"
+                raise InputError("; ".join(islice(advice, 3)) or nothing)
         except BaseException:
             self.close()
             raise
@@ -154,13 +155,10 @@ class ImportPlan:
             return None
         try:
             values = _first_values(source, is_strict=file.is_given)
-            if name is not None:
-                found: Format | None = next(format for format in FORMATS if format.name == name)
-                assert found is not None  # The name was checked.
-                if not found.can_be(source):
-                    raise InputError(f"{file.label!r} is not {found.contents}")
-            else:
-                found = next((format for format in FORMATS if format.fits(source, values)), None)
+            given = next((format for format in FORMATS if format.name == name), None)
+            if given is not None and not given.can_be(source):
+                raise InputError(f"{file.label!r} is not {given.contents}")
+            found = given or next((format for format in FORMATS if format.fits(source, values)), None)
             if found is not None and found.collect is not None:
                 source.shared = self.shared[found.name]
                 found.collect(source, values)
@@ -198,13 +196,3 @@ def _first_values(source: Source, *, is_strict: bool) -> list[Any]:
 def _unknown(label: str) -> InputError:
     names = ", ".join(format.name for format in FORMATS)
     return InputError(f"{label!r} has none of the formats that can be imported: {names}")
-
-
-def _nothing(
-    paths: ImportPaths, ignored: Sequence[str], advice: Sequence[str] | dict[str, None]
-) -> InputError:
-    if advice:
-        return InputError("; ".join(islice(advice, 3)))
-    if not ignored:
-        return InputError(f"{str(paths)!r} has no files of chats: JSON, JSON Lines, text, SQLite or ZIP")
-    return _unknown(ignored[0])
