@@ -14,7 +14,7 @@ from langchain_threadmem.engine import telemetry
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.index.embed import embed_soon
-from langchain_threadmem.index.latest_vectors import NewVectors, stored_now
+from langchain_threadmem.index.latest_vectors import stored_now
 from langchain_threadmem.messages.codec import (
     MessageInput,
     decode_stored,
@@ -28,7 +28,12 @@ from langchain_threadmem.messages.tool_pairs import call_ids
 from langchain_threadmem.messages.typed_json import WriteOpaque
 from langchain_threadmem.selection.moves import heal
 from langchain_threadmem.selection.moves.heal import TurnMove
-from langchain_threadmem.selection.run_selector import ThreadedConversation, parent_if_emptied, select
+from langchain_threadmem.selection.run_selector import (
+    Selected,
+    ThreadedConversation,
+    parent_if_emptied,
+    select,
+)
 from langchain_threadmem.selection.tree_view import add_written, turns
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn
@@ -75,16 +80,8 @@ def _write_turn(conversation: ThreadedConversation, drafts: Sequence[Draft]) -> 
         if (yield from Sql(lambda conn: nodes.by_message(conn, tree, first.id))) is not None:
             return (yield from _write(conversation, drafts))
     selected = yield from select(conversation, first.message)
-    return (
-        yield from _write(
-            conversation,
-            selected.explains(drafts),
-            selected.parent,
-            selected.chosen_in,
-            selected.moves,
-            selected.vectors,
-        )
-    )
+    drafts = selected.explains(drafts)
+    return (yield from _write(conversation, drafts, selected.parent, selected.chosen_in, selected))
 
 
 @telemetry.observed("create_memory", telemetry.of_conversation, telemetry.nodes)
@@ -132,24 +129,34 @@ def begin(conversation: ThreadedConversation, message: BaseMessage) -> Flow[Conv
     return (yield from _write(conversation, drafts, None))[0]
 
 
+_NO_MOVES: Sequence[TurnMove] = ()
+
+
 def _write(
     conversation: ThreadedConversation,
     drafts: Sequence[Draft],
     parent: Parent = TIP,
     chosen_in: TreeEpoch | None = None,
-    moves: Sequence[TurnMove] = (),
-    vectors: NewVectors | None = None,
+    selected: Selected | None = None,
 ) -> Flow[list[ConversationNode]]:
     if not drafts:
         return []
     # The drafts are encoded already, so a message that cannot be stored creates no tree.
     tree = conversation.tree or (yield from created_tree_of(conversation))
-    write = Append(tree, drafts, parent)
+    write, moves, vectors = Append(tree, drafts, parent), _NO_MOVES, None
+    if selected is not None:
+        moves, vectors = selected.moves, selected.vectors
+        write.version, write.unquoted = selected.version, selected.unquoted
+    version = write.version
     if chosen_in is not None:
         write.chosen_in, write.otherwise = chosen_in, parent_if_emptied(conversation)
 
     def move_and_write(conn: Conn) -> Written:
-        heal.move(conn, tree, moves, chosen_in)
+        if moves:
+            trees.lock(conn, tree)
+            is_current = trees.head(conn, tree).version == version
+            heal.move(conn, tree, moves, chosen_in)
+            write.version = None if is_current else version  # A move changes the version.
         if vectors is not None:
             trees.lock(conn, tree)
             vectors.store(conn, conn.each(vectors.places_query())[0])

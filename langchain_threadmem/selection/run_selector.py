@@ -6,7 +6,7 @@ import logging
 import math
 import operator
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from langchain_core.messages import BaseMessage
@@ -66,6 +66,7 @@ class Selected(NamedTuple):
         turns: The turns of the conversation; `None` if the selector did not need them.
         moves: The earlier turns to move before the message is stored.
         chosen_in: The epoch of the numbers; see `parent_if_emptied`.
+        version: The version of the tree whose messages the placement may quote; `None` without a placement.
         vectors: Vectors of earlier messages to store with the message.
     """
 
@@ -79,7 +80,12 @@ class Selected(NamedTuple):
     turns: TurnIndex | None = None
     moves: Sequence[TurnMove] = ()
     chosen_in: TreeEpoch | None = None
+    version: int | None = None
     vectors: NewVectors | None = None
+
+    def unquoted(self) -> Placement | None:
+        """The placement in words of this package, if a message that it may quote was removed meanwhile."""
+        return self.placement and replace(self.placement, reason=_usual(self.parent), title="")
 
     def explains(self, drafts: Sequence[Draft]) -> list[Draft]:
         """Drafts of a turn, with the placement on its human message."""
@@ -178,14 +184,17 @@ def select(
         parent = _fallback(conversation, view.newest_ends(1), error)
         view.reason, view.chances, view.failed = f"the selector failed: {error}", (), True
     selected = selected._replace(
-        candidates=view.turns.count(view.before), chances=view.chances, vectors=view.vectors
+        candidates=view.turns.count(view.before),
+        chances=view.chances,
+        version=index.version,
+        vectors=view.vectors,
     )
     if conversation.heal and view.revised and not (suggest or view.failed):
         selected = selected._replace(moves=moves(index, view.revised, conversation.single_tree))
     if parent is None and conversation.single_tree:
         return selected._replace(reason="continues the active thread, the only one there may be")
     title = view.title if parent is None else ""
-    usual = "starts a new thread" if parent is None else f"continues node {parent}"
+    usual = _usual(parent)
     reason = view.reason or (usual if view.chances else "")
     placement = Placement(reason, view.chances, title) if reason or title else None
     if suggest:
@@ -193,6 +202,11 @@ def select(
         stays = Placement(selected.reason, view.chances) if view.chances else None
         return selected if view.failed else selected._replace(preferred=parent, placement=stays)
     return selected._replace(parent=parent, reason=view.reason or usual, placement=placement)
+
+
+def _usual(parent: Parent) -> str:
+    """The reason of a selector that states none."""
+    return "starts a new thread" if parent is None else f"continues node {parent}"
 
 
 def _turns(conversation: ThreadedConversation, tree: int, past: Past) -> Flow[TurnIndex]:

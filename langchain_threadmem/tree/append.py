@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
@@ -286,6 +286,8 @@ class _Appender(NodeWriter):
         head, parent, drafts = self.head, write.parent, write.drafts
         if write.chosen_in is not None and not trees.keeps_numbers((self.tree, head.epoch), write.chosen_in):
             parent, drafts = write.otherwise, [draft._replace(placement=None) for draft in drafts]
+        elif write.version not in (None, head.version):
+            drafts = [draft._replace(placement=draft.placement and write.unquoted()) for draft in drafts]
         if parent is not TIP:
             parent_key, parent_seq = self.under(parent)
         elif self.end is not None:
@@ -431,6 +433,10 @@ class Append:
     fresh: bool = False
     chosen_in: trees.TreeEpoch | None = None
     otherwise: Parent = None
+    version: int | None = None
+    """The version of the tree whose messages the placements may quote."""
+    unquoted: Callable[[], Placement | None] = lambda: None
+    """Returns the placement for another version, in which such a message may be removed."""
     together: ClassVar = staticmethod(_write)
 
     def __call__(self, conn: Conn) -> Written:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from itertools import count
 from typing import Any
 
@@ -11,8 +12,15 @@ from langchain.agents import create_agent
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, MessagesState, StateGraph
 
-from langchain_threadmem import MemorySystem, SemanticNodeSelector, ThreadMemMiddleware, create_threaded_chat
+from langchain_threadmem import (
+    MemorySystem,
+    SemanticNodeSelector,
+    ThreadMemChatMessageHistory,
+    ThreadMemMiddleware,
+    create_threaded_chat,
+)
 from langchain_threadmem.engine.flow import Flow, Sql, Step, _driven, run
 from langchain_threadmem.errors import SessionNotFoundError
 from langchain_threadmem.langgraph.node import select_thread_node
@@ -105,6 +113,60 @@ def test_a_message_whose_chosen_parent_is_purged_meanwhile_continues_the_message
     invoke(chat, {"messages": [HumanMessage("c", id="h2")]})
     history = system.conversation("c").history
     assert [(node.message.content, node.parent_id) for node in history] == [("a", None), ("c", 1), ("d", 3)]
+
+
+REMOVALS: dict[str, Callable[[MemorySystem], object]] = {
+    "forget": lambda system: [system.conversation("c").forget(number) for number in (1, 2)],
+    "erase": lambda system: system.erase(before=datetime(2021, 1, 1, tzinfo=UTC)),
+}
+MESSAGE = HumanMessage("And rye bread with seeds?", id="h3")
+
+
+def chats(system: MemorySystem, selector: Any) -> dict[str, Callable[[], object]]:
+    """The ways in which a message gets a place and a reason."""
+    node = StateGraph(MessagesState).add_node("select", select_thread_node(system, selector=selector))
+    graph, config = node.add_edge(START, "select").compile(), {"configurable": {"thread_id": "c"}}
+    history = ThreadMemChatMessageHistory("c", system, node_selector=selector)
+    return {
+        "append": lambda: system.conversation("c", node_selector=selector).append(MESSAGE),
+        "graph": lambda: graph.invoke({"messages": [MESSAGE]}, config),
+        "history": lambda: history.add_messages([MESSAGE]),
+    }
+
+
+@pytest.mark.parametrize("removal", REMOVALS)
+@pytest.mark.parametrize("chat", ["append", "graph", "history"])
+def test_a_reason_quotes_no_message_that_was_removed_while_it_was_written(
+    system: MemorySystem, chat: str, removal: str
+) -> None:
+    system.conversation("c").extend(LIST[:-1], [datetime(2020 + n // 2, 1, 1, tzinfo=UTC) for n in range(4)])
+
+    def selector(tree: Any, message: Any) -> int:
+        tree.reason, tree.chances = " ".join(end.human for end in tree.turn_ends()), [(4, 0.9), (None, 0.1)]
+        REMOVALS[removal](system)
+        return 4
+
+    chats(system, selector)[chat]()
+    placed = system.conversation("c").history[-1]
+    assert (placed.message.id, placed.parent_id) == ("h3", 4)
+    assert placed.placement is not None
+    assert placed.placement.reason == "continues node 4"
+    assert dict(placed.placement.chances)[4] == 0.9
+
+
+@pytest.mark.parametrize("chat", ["append", "graph", "history"])
+def test_a_reason_stays_if_messages_are_added_while_it_is_written(system: MemorySystem, chat: str) -> None:
+    system.conversation("c").extend(LIST[:-1])
+
+    def selector(tree: Any, message: Any) -> int:
+        tree.reason = "of seeds"
+        system.conversation("c").append("Meanwhile.", "Yes.")
+        return 4
+
+    chats(system, selector)[chat]()
+    placed = system.conversation("c").history[-1]
+    assert placed.placement is not None
+    assert placed.placement.reason == "of seeds"
 
 
 @pytest.fixture

@@ -424,6 +424,8 @@ def _place(
         parent = write.otherwise = parent_if_emptied(conversation)
         reason = "starts a new thread" if parent is None else "continues the active thread"
         selected, since, write.also = Selected(parent, reason), None, ()
+    elif selected.version not in (None, head.version):
+        selected = selected._replace(placement=selected.unquoted())
     active, parent, message_id = selected.active, selected.parent, str(new[0].id)
     if active is TIP:
         active = _tip_before(conn, tree, head, {str(message.id) for message in new})

@@ -413,6 +413,8 @@ def _remember(
     conn, tree, head = write.conn, write.tree, write.head
     if not trees.keeps_numbers((tree, head.epoch), selected.chosen_in):
         selected = Selected(parent_if_emptied(conversation), "")
+    elif selected.version not in (None, head.version):
+        selected = selected._replace(placement=selected.unquoted())
     heal.move(conn, tree, selected.moves, selected.chosen_in)
     if selected.vectors is not None:
         selected.vectors.store(conn, conn.each(selected.vectors.places_query())[0])
