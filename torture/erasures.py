@@ -11,8 +11,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from langchain_core.messages import BaseMessage
+
 from langchain_threadmem import MemorySystem, ThreadMemSaver
 from langchain_threadmem.errors import ThreadMemError
+from langchain_threadmem.selection.tree_view import TreeView
 from torture.children import LONGEST, Child, Report
 from torture.databases import Place
 from torture.scenes import ERASED, GONE, KEPT, OLDER, VERBS, Scene, fill, unindexed, where_erased
@@ -81,29 +84,41 @@ def _read(scene: Scene, seed: int, report: Report) -> None:
             with suppress(ThreadMemError):
                 found = repr(read())
             if is_erased and ERASED in found:
-                report("problem", "lost", f"the erased word came back by {name}: {found}"[:LONGEST])
+                report("problem", "lost", f"the erased word came back by the {name}: {found}"[:LONGEST])
                 return
 
 
 def _readings(system: MemorySystem) -> dict[str, Callable[[], Any]]:
-    """Methods that read messages, or write what may quote them."""
+    """Calls that read messages, or write what may quote them."""
     found: dict[str, Callable[[], Any]] = {
         "query": lambda: system.query(f"question {ERASED}", k_limit=50, search_range=(None, None)),
         "flush": system.flush,
         "titles": system.list_conversations,
-        "the long-term memory": system.summarize_long_term_memory,
+        "long-term memory": system.summarize_long_term_memory,
     }
     for name in (KEPT, GONE, OLDER):
-        memory = system.conversation(name)
-        found |= {
-            f"messages of {name}": lambda memory=memory: memory.messages,
-            f"history of {name}": lambda memory=memory: memory.history,
-            f"recall in {name}": lambda memory=memory: memory.recall(f"question {ERASED}", n_results=50),
-            f"recall from {name}": lambda memory=memory: memory.recall(f"question {ERASED}", scope="owner"),
-            f"summary of {name}": lambda name=name: system.summarize_session(name),
-            f"checkpoints of {name}": lambda name=name: [*ThreadMemSaver(system).list(config_of(name))],
-        }
+        found |= {f"{what} of {name}": read for what, read in _readings_of(system, name).items()}
     return found
+
+
+def _readings_of(system: MemorySystem, name: str) -> dict[str, Callable[[], Any]]:
+    memory, threads = system.conversation(name), system.conversation(name, node_selector=_quoting)
+    return {
+        "messages": lambda: memory.messages,
+        "history": lambda: memory.history,
+        "recall": lambda: memory.recall(f"question {ERASED}", n_results=50),
+        "recall outside": lambda: memory.recall(f"question {ERASED}", scope="owner"),
+        "summary": lambda: system.summarize_session(name),
+        "checkpoints": lambda: [*ThreadMemSaver(system).list(config_of(name))],
+        "new turn": lambda: threads.append("And another?", "No."),
+    }
+
+
+def _quoting(tree: TreeView, message: BaseMessage) -> int | None:
+    """Continues the last turn, with a reason that quotes all turns."""
+    ends = tree.turn_ends()
+    tree.reason = " ".join(end.human for end in ends)
+    return ends[-1].id if ends else None
 
 
 def _settle(scene: Scene, report: Report) -> None:
@@ -114,7 +129,7 @@ def _settle(scene: Scene, report: Report) -> None:
         for name, read in _readings(system).items():
             with suppress(ThreadMemError):
                 if ERASED in (found := repr(read())):
-                    report("problem", "lost", f"the erased word came back by {name}: {found}"[:LONGEST])
+                    report("problem", "lost", f"the erased word came back by the {name}: {found}"[:LONGEST])
         system.scrub()
     if found_in := where_erased(scene):
         report("problem", "lost", f"the erased word is in {found_in}"[:LONGEST])

@@ -76,7 +76,7 @@ class Scene:
         found = {}
         for place, url in places.items():
             with self.opened(url) as system:
-                problems = system.verify().problems
+                problems = tuple(system.verify().problems)
                 histories = {name: history_of(system, name) for name in sorted(system.conversations())}
                 others = derived_of(system, list(histories)) if derived else []
                 found[place] = Contents(histories, problems, others)

@@ -103,7 +103,7 @@ class Statements:
             yield
         finally:
             sys.setprofile(None)
-            threading.setprofile(None)  # type: ignore[arg-type]
+            threading.setprofile(None)
 
     def _see(self, frame: FrameType, event: str, called: Any) -> None:
         if event == "c_call":
@@ -187,6 +187,6 @@ def _finish(scenes: Scenes, scene: Scene, report: Report) -> None:
         report("problem", "lost", f"the erased word is in {found}"[:LONGEST])
     reading = scene.read(derived=True)
     for place, contents in scenes.after.items():
-        for field, expected, found in zip(Contents._fields, contents, reading.get(place, ()), strict=True):
-            if expected != found:
-                report("problem", "lost", f"{field} of {place}: {found} instead of {expected}"[:LONGEST])
+        for field, expected, actual in zip(Contents._fields, contents, reading.get(place, ()), strict=True):
+            if expected != actual:
+                report("problem", "lost", f"{field} of {place}: {actual} instead of {expected}"[:LONGEST])
