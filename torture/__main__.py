@@ -14,11 +14,13 @@ import argparse
 import multiprocessing
 import random
 import sys
+import tempfile
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from itertools import chain, repeat
 
 from torture.chroma import server
@@ -55,7 +57,7 @@ def run(url: str, loops: Sequence[str], seed: int, seconds: float) -> list[Tally
     warnings.filterwarnings("ignore", category=DeprecationWarning)
     unit = seconds / sum(LOOPS[name][1] for name in loops)
     tallies = []
-    with place_of(url) as place:
+    with place_of(url) as place, _temporary_files():
         warm_up(place)
         for name in loops:
             loop, share = LOOPS[name]
@@ -71,6 +73,17 @@ def run(url: str, loops: Sequence[str], seed: int, seconds: float) -> list[Tally
             tally.seconds = time.monotonic() - begin
             print(table([tally]), file=sys.stderr)
     return tallies
+
+
+@contextmanager
+def _temporary_files() -> Iterator[None]:
+    """Keep temporary files, which killed processes leave, in a folder that is removed."""
+    with tempfile.TemporaryDirectory(prefix="threadmem-torture-") as folder:
+        tempfile.tempdir = folder
+        try:
+            yield
+        finally:
+            tempfile.tempdir = None
 
 
 def run_all(urls: Sequence[str], loops: Sequence[str], seed: int, seconds: float) -> list[Tally]:
