@@ -99,6 +99,24 @@ def test_results_without_ids_answer_the_calls_of_their_names(system: MemorySyste
         assert [ids[one.tool_call_id] for one in (rain, sun)] == ["rain", "sun"]  # type: ignore[attr-defined]
 
 
+def test_pictures_and_thoughts_of_ollama_are_kept(system: MemorySystem, tmp_path: Path) -> None:
+    # `Message` of ollama 0.6.3 has `images`, of base64 or of paths, and `thinking`.
+    messages = [
+        {"role": "user", "content": "What is this?", "images": ["/9j/4AAQ", "photos/cat.png"]},
+        {"role": "assistant", "content": "A cat.", "thinking": "Whiskers."},
+        {"role": "user", "content": "", "images": ["iVBORw0KGgo="]},
+    ]
+    imported(system, tmp_path, messages)
+    first, answer, last = (node.message for node in history(system, "export"))
+    assert first.content == [
+        "What is this?",
+        {"type": "image_url", "image_url": {"url": "data:image/jpeg;base64,/9j/4AAQ"}},
+        {"type": "text", "text": "[image: photos/cat.png]"},
+    ]
+    assert answer.additional_kwargs["reasoning_content"] == "Whiskers."
+    assert last.content == [{"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}]
+
+
 def test_the_transcript_of_speech_is_text(system: MemorySystem, tmp_path: Path) -> None:
     # Items of OpenAI's Realtime API (openai 3.52.0, types/realtime).
     items = [

@@ -222,6 +222,10 @@ def _number(position: str) -> str:
 
 _CAMEL_CASE = {"toolCalls": "tool_calls", "toolCallId": "tool_call_id"}
 """The fields of AG-UI's messages by the names of OpenAI."""
+_THOUGHTS = ("thinking", "reasoning")
+"""The fields of Ollama's and OpenRouter's messages with the thoughts of an answer."""
+_IMAGES = {"iVBOR": "png", "/9j/": "jpeg", "R0lGOD": "gif", "UklGR": "webp"}
+"""The first characters of pictures in base64, which Ollama's messages contain without a type."""
 _STEPS = ("reasoning", "activity")
 """The roles of AG-UI's messages that belong to the next answer."""
 
@@ -231,11 +235,23 @@ def _renamed(record: fields.Record) -> fields.Record:
     renamed = {_CAMEL_CASE.get(name, name): value for name, value in record.items()}
     if isinstance(content := record.get("content"), list):
         renamed["content"] = [_of_anthropic(block) for block in content]
+    elif images := [one for one in fields.values(record, "images") if isinstance(one, str)]:
+        renamed["content"] = [*([content] if content else []), *map(_image, images)]
+    if thoughts := fields.text(record, *_THOUGHTS):
+        renamed.setdefault("reasoning_content", thoughts)
     if record.get("role") == "developer":  # The name of the role in newer messages of OpenAI.
         renamed["role"] = "system"
     if record.get("role") == "tool" and record.get("error"):
         renamed["status"] = "error"
     return renamed
+
+
+def _image(image: str) -> fields.Record:
+    """A picture of Ollama's messages, in base64 or the path of a file, as a block."""
+    kind = next((kind for start, kind in _IMAGES.items() if image.startswith(start)), None)
+    if kind is None:
+        return {"type": "image", "path": image}
+    return {"type": "image", "source": {"data": image, "media_type": f"image/{kind}"}}
 
 
 def _of_anthropic(block: Any) -> Any:
