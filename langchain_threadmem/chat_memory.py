@@ -22,7 +22,7 @@ from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.formats.exporters import files, formats, mermaid
 from langchain_threadmem.formats.exporters.mermaid import MermaidOptions
-from langchain_threadmem.index import embed
+from langchain_threadmem.index.owner_index import flush
 from langchain_threadmem.long_term.lists import verbs as catalogue
 from langchain_threadmem.long_term.lists.verbs import Page, ThreadInfo
 from langchain_threadmem.maintenance.removal import forget, reset
@@ -987,10 +987,15 @@ class ChatMemory:
 
         The first call embeds the messages; later messages are embedded in the background after each append. A
         call embeds up to 2,000 messages that have no vector yet. If there are more, as after a large import,
-        these are found by their words alone: call `flush` first, or pass `wait=True`. Without an embedding
-        model words alone count, and a query that shares no word with any message finds nothing. Names of
-        speakers (`message.name`), dates and times in the query affect the ranking. The time of a message is
-        `additional_kwargs["time"]`, or another field of `messages.times.FIELDS`, if this value can be parsed
+        these are found by their words alone until they are embedded. Words are indexed in the same way: if
+        more than 2,000 messages are not indexed, a call finds the indexed messages and the newest 2,000 (of
+        all conversations at least 200 of each of the ten with the newest messages), and the others are
+        indexed in the background. For complete results call `flush` first, or pass `wait=True`.
+
+        Without an embedding model words alone count, and a query that shares no word with any message finds
+        nothing. Names of speakers (`message.name`), dates and times in the query affect the ranking. The time
+        of a message is `additional_kwargs["time"]`, or another field of `messages.times.FIELDS`, if this
+        value can be parsed
         (ISO 8601, seconds since 1970, "8 May, 2023"), else the time of storing.
 
         A conversation of 2,000 messages takes 1 to 2 ms, without the time to embed the query.
@@ -1004,8 +1009,8 @@ class ChatMemory:
                 ("human" or "ai"), `rank` (0 for messages, 1 and 2 for summaries of conversations and of the
                 long-term memory, or several), `since` and `until` (datetimes), `half_life` (the timedelta in
                 which odds halve), `max_tokens` (a budget of tokens for whole turns outside the window),
-                `reranker`, `wait` (`True` to embed every message first, `False` to embed none) and `filters`
-                on content, role, speaker, time, rank and metadata: `{"metadata.topic": "bread"}`.
+                `reranker`, `wait` (`True` to index and embed every message first, `False` to embed none) and
+                `filters` on content, role, speaker, time, rank and metadata: `{"metadata.topic": "bread"}`.
 
         Returns:
             Hits with score, thread and reason. Of equal texts of a speaker the newest is the hit, and a newer
@@ -1095,7 +1100,7 @@ class ChatMemory:
 
     @verb
     def flush(self) -> Flow[int]:
-        """Embed all messages and summaries without a vector, for example after an import.
+        """Embed all messages and summaries without a vector, and index all words, as after an import.
 
         An interrupted call keeps its finished batches.
 
@@ -1112,7 +1117,7 @@ class ChatMemory:
             >>> memory.flush()
             2
         """
-        return (yield from embed.flush(self._runtime, (yield from tree_of(self._conversation))))
+        return (yield from flush(self._runtime, (yield from tree_of(self._conversation))))
 
     aflush = averb(flush)
 

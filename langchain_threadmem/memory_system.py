@@ -24,10 +24,9 @@ from langchain_threadmem.engine.owners import OwnerOfRun, Run, check_person, own
 from langchain_threadmem.engine.runtime import Resources, Runtime
 from langchain_threadmem.errors import InputError, ThreadMemError
 from langchain_threadmem.formats.importers.verbs import ImportReport, import_file
-from langchain_threadmem.index.embed import flush
 from langchain_threadmem.index.indexes import IndexSettings
 from langchain_threadmem.index.language import ENGLISH, Language
-from langchain_threadmem.index.owner_index import reindex
+from langchain_threadmem.index.owner_index import flush, reindex
 from langchain_threadmem.index.units.unit import MemoryUnit
 from langchain_threadmem.long_term import query, sessions
 from langchain_threadmem.long_term.external import ExternalCollection
@@ -1065,13 +1064,15 @@ class MemorySystem:
 
     @verb
     def flush(self, progress: Progress | None = None) -> Flow[int]:
-        """Embed all messages and summaries without a vector, in all conversations.
+        """Embed all messages and summaries without a vector, and index the words of all messages.
 
-        After a change of the embedding model, all messages and summaries are embedded again. An interrupted
-        call keeps its finished batches.
+        Afterwards, a search in any conversation finds all messages. Indexing takes about 0.05 ms for a
+        message of 20 words, embedding several milliseconds. After a change of the embedding model, all
+        messages and summaries are embedded again. An interrupted call keeps its finished batches.
 
         Args:
-            progress: Called after each conversation with the number of finished conversations and of all.
+            progress: Called after each conversation that is embedded, with the number of finished
+                conversations and of all.
 
         Returns:
             The number of messages and summaries that were embedded.

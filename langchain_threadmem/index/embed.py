@@ -2,8 +2,8 @@
 
 An append writes messages only. After the first search of vectors, one background thread for each memory
 embeds new messages (`embed_soon`). A verb that needs vectors embeds up to `FEW` missing messages itself; with
-more missing messages, recall finds those without a vector by their words. `flush` embeds all messages. After
-a failure of the model the watermark is unchanged, so the next call embeds the same messages.
+more missing messages, recall finds those without a vector by their words. `embed_all` embeds all messages.
+After a failure of the model the watermark is unchanged, so the next call embeds the same messages.
 
 A batch takes two transactions and one call of the model. It contains messages of several conversations, so
 the cost grows with the number of messages, not of conversations. No transaction is open during the call.
@@ -337,10 +337,10 @@ def _missing(conn: Conn, runtime: Runtime, chosen: Sequence[int], most: int) -> 
     )
 
 
-def flush(runtime: Runtime, only: int | None = None, on_progress: Progress | None = None) -> Flow[int]:
+def embed_all(runtime: Runtime, only: int | None = None, on_progress: Progress | None = None) -> Flow[int]:
     """Embed all new messages of a conversation and its summaries, or of all conversations of the owner.
 
-    Each batch is stored in its own transaction, so the next call continues an interrupted flush. After a
+    Each batch is stored in its own transaction, so the next call continues an interrupted call. After a
     change of the embedding model all messages are embedded again.
 
     Args:

@@ -165,6 +165,8 @@ class Indexes(Component):
     def __init__(self, runtime: Runtime) -> None:
         super().__init__(runtime)
         self.settings = runtime.get(IndexSettings)
+        self.lacks_words = runtime.read_only
+        """Whether a search has to look for messages that the lexicon lacks; see `index.unindexed`."""
         self._lock = forking.lock()
         self._forget_index()
 

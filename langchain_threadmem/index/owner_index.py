@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
+from langchain_threadmem.common.inputs import Progress
 from langchain_threadmem.engine.flow import Call, Flow, Sql, run
 from langchain_threadmem.engine.runtime import Component, Runtime
 from langchain_threadmem.index import vectors as embeddings
 from langchain_threadmem.index import watermarks
-from langchain_threadmem.index.catch_up_words import catch_up_owner_words
-from langchain_threadmem.index.embed import embed_trees, embedded, in_pieces, model_of
+from langchain_threadmem.index.catch_up_words import WordQueue, add_missing, catch_up_words
+from langchain_threadmem.index.embed import embed_all, embed_trees, embedded, in_pieces, model_of
 from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.index.vector_index import ClearableIndex, ExactIndex, ExactOwnerIndex, VectorIndex
 from langchain_threadmem.index.vectors import NONE, Vectors
@@ -44,7 +45,9 @@ class OwnerVectors(Component):
         self.whole = ExactOwnerIndex()
 
 
-def catch_up_owner(runtime: Runtime, wait: bool | None = True) -> Flow[VectorIndex | ExactIndex | None]:
+def catch_up_owner(
+    runtime: Runtime, wait: bool | None = True, *, whole: bool = False
+) -> Flow[VectorIndex | ExactIndex | None]:
     """Update lexicon, vectors and owner-wide index for all conversations of the owner.
 
     Fewer than `EXACT_BELOW` vectors are searched exactly, in memory, unless the caller has passed an index or
@@ -54,6 +57,7 @@ def catch_up_owner(runtime: Runtime, wait: bool | None = True) -> Flow[VectorInd
     Args:
         runtime: The owner's memory.
         wait: As in `index.embed.embed_tree`.
+        whole: As in `index.catch_up_words.add_missing`.
 
     Returns:
         The index to search; `None` without an embedding model, or for a search in SQL.
@@ -62,14 +66,15 @@ def catch_up_owner(runtime: Runtime, wait: bool | None = True) -> Flow[VectorInd
     chooses_index = indexes.settings.chooses_index
     runtime.embeds_ahead = True
     embeds = bool(model) and wait is not False
+    whole = whole or (embeds and bool(wait))  # A hit by meaning is scored by its words, too.
 
     def missing(conn: Conn) -> tuple[dict[int, int], dict[int, int]]:
         words = {} if runtime.read_only else watermarks.missing(conn, owner, indexes.lexicon)
         return words, watermarks.missing(conn, owner, watermarks.embeddings_of(model)) if embeds else {}
 
     without_words, without_vectors = yield from Sql(missing)
-    if without_words:
-        yield from catch_up_owner_words(runtime)
+    if without_words and runtime.get(WordQueue).is_due(without_words, whole=whole):
+        yield from add_missing(runtime, without_words, whole)
     if not model:
         return None
     if without_vectors:
@@ -303,6 +308,23 @@ def _differences(runtime: Runtime, index: VectorIndex) -> Flow[tuple[int, int]]:
         lambda conn: (embeddings.entered(conn, owner, model, name), embeddings.of(conn, owner, model))
     )
     return len((before & after) - indexed), len(indexed - before - embedded_keys)
+
+
+def flush(runtime: Runtime, only: int | None = None, on_progress: Progress | None = None) -> Flow[int]:
+    """Add all new messages to the lexicon, and embed all new messages and summaries.
+
+    Args:
+        runtime: The owner's memory.
+        only: A conversation, with its summaries; `None` for all conversations of the owner.
+        on_progress: As in `index.embed.embed_all`.
+
+    Returns:
+        The number of embedded messages and summaries.
+    """
+    summaries = None if only is None else (yield from Sql(lambda conn: trees.extent(conn, only)))[1]
+    for tree in (only,) if summaries is None else (only, summaries):
+        yield from catch_up_words(runtime, tree, whole=True)
+    return (yield from embed_all(runtime, only, on_progress))
 
 
 def reindex(runtime: Runtime) -> Flow[int]:

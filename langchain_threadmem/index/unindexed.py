@@ -1,13 +1,15 @@
-"""The words of messages that a read-only memory cannot add to the lexicon.
+"""The words of messages that are not in the lexicon yet.
 
-A memory that writes adds new messages to the lexicon before each search. A read-only memory reads them at the
-first search and keeps their documents in memory, with a list of messages for each word: about 0.1 ms and 2 KB
-for a message of some 30 words. Later searches read newer messages only.
+A memory that writes adds new messages to the lexicon before each search, or in the background if they are
+many (`index.catch_up_words`); until then a search reads the newest of them. A read-only memory reads all. The
+documents stay in memory, with a list of messages for each word: about 0.1 ms and 2 KB for a message of some
+30 words. Later searches read newer messages only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,15 +21,25 @@ from langchain_threadmem.common.arrays import Keys
 from langchain_threadmem.engine.runtime import Component, Runtime
 from langchain_threadmem.index import queries as document_queries
 from langchain_threadmem.index import watermarks
-from langchain_threadmem.index.catch_up_words import WORDS_AT_ONCE, new_documents
+from langchain_threadmem.index.catch_up_words import (
+    FEW,
+    LONGEST_SNAPSHOT,
+    WORDS_AT_ONCE,
+    WordQueue,
+    new_documents,
+)
 from langchain_threadmem.index.documents import Document, unpack
 from langchain_threadmem.index.embed import in_pieces
 from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.index.lexicon import name_word
 from langchain_threadmem.index.queries import OwnedRecord
-from langchain_threadmem.index.watermarks import Watermark
+from langchain_threadmem.index.watermarks import TreeBehind, Watermark
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import nodes
+
+NEWEST_EACH = 200
+"""The minimum number of the newest messages that are read of a conversation while words are added in the
+background; together they are at most `catch_up_words.FEW`, in 0.1 s."""
 
 
 @dataclass(slots=True)
@@ -35,13 +47,15 @@ class _NewInTree:
     """The new messages of a tree.
 
     Attributes:
-        after: The watermark of the lexicon above which messages are new.
+        epoch: The epoch of the tree.
+        after: The number above which messages were read.
         last: The number of the newest message.
         documents: The documents, by key.
         holding: The keys of the messages that contain a word.
         length: The number of words of all documents.
     """
 
+    epoch: int
     after: int
     last: int
     documents: dict[int, Document] = field(default_factory=dict)
@@ -56,54 +70,80 @@ class _NewInTree:
 
 
 class Unindexed(Component):
-    """The new messages of all conversations of an owner; without any in a memory that writes."""
+    """The new messages that the lexicon lacks; in a memory that writes, the newest of them."""
 
     def __init__(self, runtime: Runtime) -> None:
         super().__init__(runtime)
         self._trees: dict[int, _NewInTree] = {}
         self._lock = forking.rlock()
+        self._uncached_until = 0.0
+
+    def drop(self, removed: Mapping[int, Collection[int]]) -> None:
+        with self._lock:
+            for tree in removed:
+                self._trees.pop(tree, None)
+            # A search that began before the removal still reads the removed messages.
+            self._uncached_until = time.monotonic() + LONGEST_SNAPSHOT
 
     def close(self) -> None:
         self._trees.clear()
 
-    def read(self, conn: Conn) -> NewMessages:
-        """The messages that the lexicon lacks."""
-        runtime = self.runtime
-        if not runtime.read_only:
-            return NewMessages()
-        name = runtime.get(Indexes).lexicon
-        with self._lock:
-            behind = watermarks.missing(conn, runtime.owner, name)
-            marks: dict[int, Watermark] = {}
-            for piece in in_pieces(behind, WORDS_AT_ONCE):
-                marks |= {tree: at.watermark for tree, at in watermarks.of_trees(conn, name, piece).items()}
-            # Another process may have indexed or emptied a tree.
-            self._trees = {
-                tree: new
-                for tree, new in self._trees.items()
-                if tree in marks and new.after == marks[tree].seq
-            }
-            unread = {
-                tree: count
-                for tree, count in behind.items()
-                if tree not in self._trees or self._trees[tree].last < marks[tree].seq + count
-            }
-            for piece in in_pieces(unread, WORDS_AT_ONCE):
-                self._add(conn, {tree: marks[tree] for tree in piece}, unread)
-            return NewMessages(dict(self._trees), self._lock)
+    def read(self, conn: Conn, tree: int | None = None) -> NewMessages:
+        """The messages of an owner, or of a tree, that the lexicon lacks.
 
-    def _add(self, conn: Conn, marks: Mapping[int, Watermark], behind: Mapping[int, int]) -> None:
+        In a memory that writes these are messages that the background has not added yet: the newest of a
+        tree, or of the trees with the newest messages.
+        """
+        runtime, indexes = self.runtime, self.runtime.get(Indexes)
+        if not runtime.read_only and not runtime.get(WordQueue).is_behind:
+            self.close()
+            # Another search may have begun to leave messages to the background.
+            indexes.lacks_words = False
+            indexes.lacks_words = runtime.get(WordQueue).is_behind
+            return NewMessages()
+        with self._lock:
+            behind, most = self._behind(conn, tree)
+            found = {one.tree: self._trees.get(one.tree) for one in behind}
+            new: dict[int, _NewInTree] = {}
+            for one in behind:
+                known, after = found[one.tree], max(one.after, one.last - most)
+                # Another process may have indexed or emptied a tree.
+                is_known = (
+                    known is not None and known.epoch == one.epoch and one.after <= known.after <= after
+                )
+                new[one.tree] = (
+                    known if known is not None and is_known else _NewInTree(one.epoch, after, after)
+                )
+            unread = {
+                one.tree: one.last - new[one.tree].last for one in behind if new[one.tree].last < one.last
+            }
+            for piece in in_pieces(unread, WORDS_AT_ONCE if runtime.read_only else 1):
+                self._add(conn, {one: new[one] for one in piece}, unread)
+            if time.monotonic() >= self._uncached_until:
+                self._trees = new if tree is None else self._trees | new
+            return NewMessages(new, self._lock)
+
+    def _behind(self, conn: Conn, tree: int | None) -> tuple[list[TreeBehind], int]:
+        """The trees whose messages the lexicon lacks, and the number of the newest that are read of each."""
+        runtime, name = self.runtime, self.runtime.get(Indexes).lexicon
+        if runtime.read_only:
+            return watermarks.behind(conn, runtime.owner, name, tree, nodes.EVERYTHING), nodes.EVERYTHING
+        behind = watermarks.behind(conn, runtime.owner, name, tree, FEW // NEWEST_EACH)
+        return behind, max(FEW // max(len(behind), 1), NEWEST_EACH)
+
+    def _add(self, conn: Conn, new: Mapping[int, _NewInTree], unread: Mapping[int, int]) -> None:
         """Read the new messages of trees."""
-        after = {
-            tree: mark._replace(seq=self._trees[tree].last) if tree in self._trees else mark
-            for tree, mark in marks.items()
-        }
-        for tree, mark in marks.items():
-            # Numbers of purged messages are not read again.
-            self._trees.setdefault(tree, _NewInTree(mark.seq, mark.seq)).last = mark.seq + behind[tree]
+        after = {tree: Watermark(one.last) for tree, one in new.items()}
+        for tree, one in new.items():
+            one.last += unread[tree]  # Numbers of purged messages are not read again.
         for tree, key, document in new_documents(conn, self.runtime, after, nodes.EVERYTHING)[1]:
-            if key not in self._trees[tree].documents:
-                self._trees[tree].add(key, document)
+            if key not in new[tree].documents:
+                new[tree].add(key, document)
+
+
+def new_messages(conn: Conn, runtime: Runtime, tree: int | None = None) -> NewMessages:
+    """The messages of an owner, or of a tree, that the lexicon lacks; see `Unindexed.read`."""
+    return runtime.get(Unindexed).read(conn, tree) if runtime.get(Indexes).lacks_words else NewMessages()
 
 
 class NewMessages:
@@ -119,6 +159,9 @@ class NewMessages:
     ) -> None:
         self._trees = trees or {}
         self._lock = lock or nullcontext()
+
+    def __bool__(self) -> bool:
+        return bool(self._trees)
 
     @property
     def documents(self) -> int:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-from sqlalchemy import bindparam, delete, func, select
+from sqlalchemy import and_, bindparam, delete, func, select
 
 from langchain_threadmem.storage import node_keys
 from langchain_threadmem.storage.schema import recallable, tree, watermark
@@ -38,6 +38,22 @@ class Reached(NamedTuple):
     watermark: Watermark = Watermark()
 
 
+class TreeBehind(NamedTuple):
+    """A tree with nodes that an index lacks.
+
+    Attributes:
+        tree: The tree.
+        epoch: The epoch of the tree.
+        after: The number of the last node that was added.
+        last: The number of the newest node.
+    """
+
+    tree: int
+    epoch: int
+    after: int
+    last: int
+
+
 _owned = tree.alias("owned")
 # PostgreSQL joins the tables by reading the trees of all owners, if it knows few of this owner.
 _own = select(_owned.c.id).where(_owned.c.owner == bindparam("owner"))
@@ -58,6 +74,17 @@ _reached_seq = func.coalesce(watermark.c.seq, 0)
 _last = node_keys.newest(tree.c.id, "seq")
 _missing = select(tree.c.id, _last - _reached_seq).outerjoin(watermark, _NAMED).where(_reached_seq < _last)
 _MISSING = Statement(_missing.where(*_INDEXED).order_by(tree.c.id), "name", "owner")
+_NEWEST_BEHIND, _BEHIND_IN = (
+    Statement(
+        select(tree.c.id, tree.c.epoch, _reached_seq, _last)
+        .outerjoin(watermark, _NAMED)
+        .where(_reached_seq < _last, condition)
+        .order_by(node_keys.newest(tree.c.id, "created").desc())
+        .limit(bindparam("most")),
+        *("name", parameter, "most"),
+    )
+    for condition, parameter in ((and_(*_INDEXED), "owner"), (tree.c.id == bindparam("tree"), "tree"))
+)
 _MISSING_IN = Statement(_missing.where(within(tree.c.id, "trees")), "name", "trees")
 _REACHED = Statement(
     select(tree.c.id, tree.c.epoch, *watermark.c[Watermark._fields])
@@ -193,6 +220,24 @@ def missing(conn: Conn, owner: str, name: str) -> dict[int, int]:
 def missing_in(conn: Conn, name: str, trees: Collection[int]) -> dict[int, int]:
     """The approximate number of nodes above the watermark of an index, by tree."""
     return {row[0]: row[1] for row in conn.all(_MISSING_IN, name, json.dumps(list(trees)))}
+
+
+def behind(conn: Conn, owner: str, name: str, tree_id: int | None, most: int) -> list[TreeBehind]:
+    """The trees with nodes above the watermark of an index, those with the newest messages first.
+
+    Args:
+        conn: A transaction.
+        owner: The owner.
+        name: The name of the watermarks.
+        tree_id: A single tree of the owner; `None` for all.
+        most: The maximum number of trees.
+    """
+    rows = (
+        conn.all(_NEWEST_BEHIND, name, owner, most)
+        if tree_id is None
+        else conn.all(_BEHIND_IN, name, tree_id, most)
+    )
+    return [TreeBehind(*row) for row in rows]
 
 
 def past_purged(conn: Conn, name: str, at: Mapping[int, Watermark]) -> dict[int, Watermark]:

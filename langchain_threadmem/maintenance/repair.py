@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.engine.runtime import Runtime
-from langchain_threadmem.index.catch_up_words import catch_up_owner_words
+from langchain_threadmem.index.catch_up_words import catch_up_words
 from langchain_threadmem.index.owner_index import index_problems, reindex
 from langchain_threadmem.maintenance import integrity
 from langchain_threadmem.maintenance.removal import purging
@@ -46,7 +46,7 @@ def repair(runtime: Runtime) -> Flow[list[str]]:
             repairs.append("the indexes of the database file were rebuilt")
     repairs += yield from Sql(integrity.delete_damaged, write=True)
     if repairs:
-        yield from catch_up_owner_words(runtime)
+        yield from catch_up_words(runtime, None, whole=True)
     if moved := (yield from Sql(reattach, write=True)):
         repairs.append(f"{plural(moved, 'message')} below a purged message attached to the nearest one left")
     if (yield from index_problems(runtime)):

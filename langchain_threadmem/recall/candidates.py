@@ -22,7 +22,7 @@ from langchain_threadmem.index import lexicon, vectors, watermarks
 from langchain_threadmem.index.catch_up_words import catch_up_words
 from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.index.language import split
-from langchain_threadmem.index.unindexed import NewMessages, Unindexed
+from langchain_threadmem.index.unindexed import NewMessages, new_messages
 from langchain_threadmem.index.vector_index import ExactIndex, VectorIndex, nearest_among
 from langchain_threadmem.index.vectors import Vectors
 from langchain_threadmem.recall.postings import REACH, Doubles, Figures
@@ -51,7 +51,7 @@ class Suggestions(NamedTuple):
         keys: Keys of the candidates, in no order.
         windows: Lexical scores of their neighbourhoods.
         cut: Whether a posting list was cut to the newest messages.
-        new: The messages that the lexicon of a read-only memory lacks.
+        new: The messages that the lexicon lacks.
     """
 
     question: Question
@@ -80,10 +80,9 @@ def by_words(
     """
     scope = lexicon.LexiconScope(runtime.owner, tree)
     name = runtime.get(Indexes).lexicon
-    new = NewMessages()
+    new = new_messages(conn, runtime, tree)
     if tree is None:
         indexed = watermarks.total(conn, runtime.owner, name)
-        new = runtime.get(Unindexed).read(conn)
     else:
         indexed = watermarks.get(conn, tree, name).watermark
     words = dict.fromkeys(split(query))

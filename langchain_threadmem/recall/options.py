@@ -78,9 +78,11 @@ class RecallOptions:
         filters: Conditions on `FIELDS`, in the syntax of `common.filters.conditions`: `{"metadata.topic":
             "bread"}`. Messages are read, the best first, until enough of them meet the conditions; about 4 µs
             each.
-        wait: Whether to embed new messages first (`True`), or to find them by words alone (`False`). By
-            default up to 2,000 messages are embedded first; more messages, as after a large import, are
-            found by words alone while they are embedded in the background.
+        wait: Whether to index and embed all new messages first (`True`), or to find them by words alone
+            (`False`). By default up to 2,000 messages are embedded first; more messages, as after a large
+            import, are found by words alone while they are embedded in the background. If the words of more
+            than 2,000 messages are not indexed, only the newest of these are found, until the background has
+            indexed them.
 
     Raises:
         InputError: A value is out of its range.

@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -21,12 +20,13 @@ from langchain_threadmem.engine.flow import Call, Flow, Sql
 from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.index import queries as document_queries
 from langchain_threadmem.index import vectors, watermarks
-from langchain_threadmem.index.catch_up_words import catch_up_words
+from langchain_threadmem.index.catch_up_words import WordQueue, catch_up_words
 from langchain_threadmem.index.documents import DocumentRow
 from langchain_threadmem.index.embed import embed, embed_tree, vectors_of
 from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.index.owner_index import catch_up_owner
 from langchain_threadmem.index.queries import OwnedRecord
+from langchain_threadmem.index.unindexed import new_messages
 from langchain_threadmem.index.units.unit import SUMMARY_SOURCE
 from langchain_threadmem.index.vectors import NONE
 from langchain_threadmem.messages.codec import text_of
@@ -112,7 +112,11 @@ def prepare(runtime: Runtime, tree: int | None, query: str, options: RecallOptio
 
     The search that follows only reads the database.
     """
-    index = None if tree is not None else (yield from catch_up_owner(runtime, options.wait))
+    index = (
+        None
+        if tree is not None
+        else (yield from catch_up_owner(runtime, options.wait, whole=bool(options.wait)))
+    )
     vector = (yield from embed(runtime, [query], query=True))[0]
     if tree is not None or not vector.size:
         return PreparedQuery(query, vector)
@@ -126,23 +130,29 @@ def prepare(runtime: Runtime, tree: int | None, query: str, options: RecallOptio
 def catch_up(runtime: Runtime, tree: int, options: RecallOptions) -> Flow[None]:
     """Update the indexes of a conversation and of its summaries."""
     for each in (yield from Sql(lambda conn: _searched(conn, tree, options))):
-        if runtime.indexes_words:
-            yield from catch_up_words(runtime, each)
+        yield from catch_up_words(runtime, each, whole=bool(options.wait))
         yield from embed_tree(runtime, each, options.wait)
 
 
 def is_outdated(
     conn: Conn, runtime: Runtime, tree: int | None, options: RecallOptions, *, embeds: bool
 ) -> bool:
-    """Whether the lexicon lacks messages, or the vectors of a conversation if the search `embeds` them."""
-    indexes = runtime.get(Indexes)
+    """Whether the lexicon lacks messages that are not left to the background.
+
+    Or whether the vectors of a conversation are missing, if the search `embeds` them.
+    """
+    indexes, whole = runtime.get(Indexes), bool(options.wait)
     if tree is None:
-        return runtime.indexes_words and bool(watermarks.missing(conn, runtime.owner, indexes.lexicon))
+        missing = watermarks.missing(conn, runtime.owner, indexes.lexicon) if runtime.indexes_words else {}
+        return bool(missing) and runtime.get(WordQueue).is_due(missing, whole=whole)
     searched = _searched(conn, tree, options)
-    names = [indexes.lexicon] if runtime.indexes_words else []
-    if embeds and (options.wait or (options.wait is None and not runtime.read_only)):
-        names.append(watermarks.embeddings_of(indexes.model))
-    return any(map(partial(watermarks.missing_in, conn, trees=searched), names))
+    missing = watermarks.missing_in(conn, indexes.lexicon, searched) if runtime.indexes_words else {}
+    for each, count in missing.items():
+        if runtime.get(WordQueue).is_due({each: count}, whole=whole):
+            return True
+    if not embeds or options.wait is False or (options.wait is None and runtime.read_only):
+        return False
+    return bool(watermarks.missing_in(conn, watermarks.embeddings_of(indexes.model), searched))
 
 
 def _searched(conn: Conn, tree: int, options: RecallOptions) -> list[int]:
@@ -177,6 +187,9 @@ class MemorySource:
             return CandidateHits(found.hits, filtered or len(found.hits) < most, found.standing)
         size, summaries = yield from Sql(lambda conn: trees.extent(conn, tree))
         score = _by_postings if size < candidates.READ_WHOLE or not runtime.indexes_words else _by_indexes
+        if runtime.get(Indexes).lacks_words and runtime.indexes_words:
+            is_behind = yield from Sql(lambda conn: bool(new_messages(conn, runtime, tree)))
+            score = _by_indexes if is_behind else score
         scored = yield from score(runtime, tree, query, options, most)
         by_summary: list[Hit[int]] = []
         if summaries is not None and options.ranks - {0}:

@@ -15,10 +15,12 @@ from langchain_threadmem.apps.cli.arguments import (
     conversation_of,
     print_documents,
     print_json,
+    progress_bar,
 )
 from langchain_threadmem.errors import InputError
 
 if TYPE_CHECKING:
+    from langchain_threadmem.chat_memory import ChatMemory
     from langchain_threadmem.memory_system import MemorySystem
     from langchain_threadmem.recall.results import Recollection
     from langchain_threadmem.selection.moves.corrections import Doubt
@@ -126,9 +128,12 @@ def search(
         names = system.conversations()
         hits: Sequence[Recollection] = []
         if conversation is not None:
-            hits = conversation_of(system, conversation).recall(query, limit, context)
+            memory = conversation_of(system, conversation)
+            _index_words(system, memory)
+            hits = memory.recall(query, limit, context)
         elif names:
             memory = system.conversation(names[0])
+            _index_words(system, None)
             hits = memory.recall(query, limit, context, scope="owner")
     if as_json:
         print_json(list(map(_hit, hits)))
@@ -136,6 +141,18 @@ def search(
         from langchain_threadmem.apps.cli import rich_output
 
         rich_output.write(rich_output.show_recall(query, hits, named=True))
+
+
+def _index_words(system: MemorySystem, memory: ChatMemory | None) -> None:
+    """Index the words of a conversation, or of all, since this process ends before the background has."""
+    from langchain_threadmem.engine.flow import run
+    from langchain_threadmem.index.catch_up_words import catch_up_words
+    from langchain_threadmem.tree.conversation import found_tree_of
+
+    runtime = system.runtime
+    tree = None if memory is None else run(found_tree_of(memory._conversation), runtime)
+    with progress_bar("index") as update:
+        run(catch_up_words(runtime, tree, whole=True, on_progress=update), runtime)
 
 
 @command(

@@ -200,7 +200,15 @@ def show_statistics(owners: Sequence[Statistics]) -> RenderableType:
     tables: list[RenderableType] = []
     for statistics in owners:
         counts = _table(f"data of {one_line(statistics.owner)!r}", "number")
-        for name in ("conversations", "messages", "summaries", "vectors", "checkpoints", "items"):
+        for name in (
+            "conversations",
+            "messages",
+            "summaries",
+            "vectors",
+            "checkpoints",
+            "items",
+            "unindexed",
+        ):
             counts.add_row(name, f"{getattr(statistics, name):,}")
         counts.add_row("corrections", f"{statistics.bias.corrections:,}")
         tables += [counts, ""]

@@ -18,9 +18,9 @@ from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import InputError, SessionNotFoundError
 from langchain_threadmem.index import lexicon
-from langchain_threadmem.index.catch_up_words import catch_up_owner_words
+from langchain_threadmem.index.catch_up_words import catch_up_words
 from langchain_threadmem.index.indexes import Indexes
-from langchain_threadmem.index.unindexed import Unindexed
+from langchain_threadmem.index.unindexed import new_messages
 from langchain_threadmem.index.units.queries import TITLE
 from langchain_threadmem.long_term.lists import queries, thread_list
 from langchain_threadmem.long_term.lists.queries import ConversationRow, Profile
@@ -341,7 +341,7 @@ def _holding(runtime: Runtime, query: str) -> Flow[set[int]]:
     """The trees of conversations whose messages contain every word of a query."""
     if runtime.encrypted:
         return set()  # An encrypted memory has no lexicon.
-    yield from catch_up_owner_words(runtime)
+    yield from catch_up_words(runtime, None)
     terms = list(dict.fromkeys(runtime.get(Indexes).language.terms(query)))
     scope = lexicon.LexiconScope(runtime.owner, None)
 
@@ -350,7 +350,7 @@ def _holding(runtime: Runtime, query: str) -> Flow[set[int]]:
         # The lists of very common words are cut, and these words distinguish few conversations.
         rare = [term for term in terms if len(lists[term]) < lexicon.MOST_PER_WORD] or terms[:1]
         trees_of = {term: queries.trees_of(conn, lists[term].tolist()) for term in rare}
-        new = runtime.get(Unindexed).read(conn)
+        new = new_messages(conn, runtime)
         for term, trees_of_term in trees_of.items():
             trees_of_term |= new.trees_holding(term)
         return set.intersection(*trees_of.values()) if trees_of else set()

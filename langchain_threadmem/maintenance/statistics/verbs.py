@@ -10,6 +10,7 @@ from langchain_threadmem.common.usage import Used
 from langchain_threadmem.engine.flow import Call, Flow, Sql
 from langchain_threadmem.engine.prompt_words import PromptCounter, PromptWords
 from langchain_threadmem.engine.runtime import Runtime
+from langchain_threadmem.index import watermarks
 from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.maintenance.removal import tables
 from langchain_threadmem.maintenance.statistics import queries
@@ -52,6 +53,8 @@ class Statistics:
         vectors: The number of vectors of messages and summaries, of all embedding models.
         checkpoints: The number of LangGraph's checkpoints.
         items: The number of values in the `ThreadMemStore`.
+        unindexed: The approximate number of messages that are not in the index of words yet. The next search
+            adds up to 2,000, and leaves more to the background. 0 for an encrypted memory, which has none.
         usage: Model calls and tokens since the system was opened, by purpose.
         prompts: The words of prompts since the system was opened, and those that repeat the beginning of an
             earlier prompt. Prompts are the lists that this memory returned for an open question.
@@ -66,6 +69,7 @@ class Statistics:
     vectors: int
     checkpoints: int
     items: int
+    unindexed: int
     usage: Mapping[str, Used]
     prompts: PromptWords
     database: DatabaseSize
@@ -74,19 +78,24 @@ class Statistics:
 
 def statistics(runtime: Runtime) -> Flow[Statistics]:
     """Counts of the owner's data, and the size of the database; see `MemorySystem.stats`."""
+    owner, indexes = runtime.owner, runtime.get(Indexes)
 
-    def read(conn: Conn) -> tuple[queries.Counts, Bias, int | None, int, tuple[Mapping[str, int], bool]]:
-        counted, bias = queries.counts(conn, runtime.owner), placements.bias_of(conn, runtime.owner)
+    def read(
+        conn: Conn,
+    ) -> tuple[queries.Counts, int, Bias, int | None, int, tuple[Mapping[str, int], bool]]:
+        counted, bias = queries.counts(conn, owner), placements.bias_of(conn, owner)
+        unindexed = sum(watermarks.missing(conn, owner, indexes.lexicon).values())
         owners = None if conn.restricted else len(tables.owners(conn))
-        return counted, bias, owners, queries.size(conn), queries.table_sizes(conn)
+        return counted, unindexed, bias, owners, queries.size(conn), queries.table_sizes(conn)
 
-    counted, bias, owners, size, (table_bytes, estimated) = yield from Sql(read)
-    path, directory = runtime.database.path, runtime.get(Indexes).settings.directory
+    counted, unindexed, bias, owners, size, (table_bytes, estimated) = yield from Sql(read)
+    path, directory = runtime.database.path, indexes.settings.directory
     log = None if path is None else path.with_name(f"{path.name}-wal")
     files, index_bytes = yield from Call(lambda: (bytes_of(path) + bytes_of(log), bytes_of(directory)))
     return Statistics(
-        runtime.owner,
+        owner,
         *counted,
+        unindexed=unindexed,
         usage=runtime.usage.by_purpose(),
         prompts=runtime.get(PromptCounter).total,
         database=DatabaseSize(owners, files or size, table_bytes, estimated, index_bytes),

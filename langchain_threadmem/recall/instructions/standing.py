@@ -18,10 +18,10 @@ from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.index import lexicon
-from langchain_threadmem.index.catch_up_words import catch_up_owner_words, catch_up_words
+from langchain_threadmem.index.catch_up_words import catch_up_words
 from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.index.language import Language, stop_terms
-from langchain_threadmem.index.unindexed import Unindexed
+from langchain_threadmem.index.unindexed import new_messages
 from langchain_threadmem.index.units import memory
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.recall.instructions.directives import (
@@ -123,11 +123,9 @@ def standing(stated: Iterable[_Stated]) -> Sequence[int]:
 
 def _candidates(runtime: Runtime, tree: int | None) -> Flow[list[int]]:
     """The keys of messages that may contain instructions."""
-    if tree is None:
-        yield from catch_up_owner_words(runtime)
-        return (yield from _by_lexicon(runtime, None))
-    if runtime.indexes_words:
-        yield from catch_up_words(runtime, tree)
+    yield from catch_up_words(runtime, tree)
+    if tree is None or (yield from Sql(lambda conn: bool(new_messages(conn, runtime, tree)))):
+        return (yield from _by_lexicon(runtime, tree))
     postings, _ = yield from postings_of(runtime, tree)
     with postings.lock:
         keys: list[int] = postings.rows["key"][postings.directing()].tolist()
@@ -140,8 +138,7 @@ def _by_lexicon(runtime: Runtime, tree: int | None) -> Flow[list[int]]:
 
     def read(conn: Conn) -> list[int]:
         keys = lexicon.holding_any(conn, words, scope, MOST)
-        if tree is None:
-            new = runtime.get(Unindexed).read(conn)
+        if new := new_messages(conn, runtime, tree):
             keys = np.concatenate([keys, *new.holding(words, [lexicon.NO_KEYS for _ in words])])
         return sorted(set(keys.tolist()))
 
