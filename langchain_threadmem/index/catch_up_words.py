@@ -24,7 +24,7 @@ from langchain_threadmem.engine.runtime import Component, Runtime
 from langchain_threadmem.errors import StorageBusyError
 from langchain_threadmem.index import lexicon, watermarks
 from langchain_threadmem.index import queries as document_queries
-from langchain_threadmem.index.documents import Document, document_of, unpack
+from langchain_threadmem.index.documents import Document, document_of, length_of
 from langchain_threadmem.index.embed import in_pieces
 from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.index.units import memory
@@ -207,7 +207,7 @@ def _add_words(conn: Conn, runtime: Runtime, chosen: Sequence[int], most: int) -
     for tree, key, document in documents:
         entry = document_queries.entry_of(key, document.terms, document.speaker)
         entries[tree] += [entry] if entry.words else []
-        words[tree] += unpack(document.traits).length
+        words[tree] += length_of(document.traits)
     lexicon.add(conn, owner, entries)
     reached = {
         tree: Watermark(seq, at[tree].documents + len(entries[tree]), at[tree].words + words[tree])

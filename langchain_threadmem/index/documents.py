@@ -8,14 +8,25 @@ from typing import NamedTuple
 
 from langchain_core.messages import BaseMessage
 
-from langchain_threadmem.index.language import Language, split, stemmed, stop_terms
+from langchain_threadmem.index.language import (
+    NUMBER,
+    ONE_WORD,
+    Language,
+    WordKinds,
+    has_apostrophe,
+    has_data,
+    kinds_of,
+    split,
+    stemmed,
+    stop_terms,
+    words,
+)
 from langchain_threadmem.index.units.unit import MemoryUnit
 from langchain_threadmem.messages.ids import storable
 from langchain_threadmem.messages.roles import TYPES
 from langchain_threadmem.messages.times import own_time
 
 _FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
-_NUMBER = re.compile(r"\d+")
 CODE = 0.3
 """The weight of a word in code; a word outside of code has the weight 1."""
 LEAD = 35
@@ -69,6 +80,11 @@ def unpack(packed: int) -> Traits:
     )
 
 
+def length_of(packed: int) -> int:
+    """The length of packed traits, see `Traits.length`."""
+    return packed >> 16
+
+
 class Document(NamedTuple):
     """The terms and traits of a message.
 
@@ -113,19 +129,36 @@ def document_of(message: BaseMessage, text: str, created: float, language: Langu
     spoken, code = text, ""
     if "```" in text:
         spoken, code = _FENCE.sub(" ", text), " ".join(_FENCE.findall(text))
-    words = split(spoken)
-    spoken_terms, code_terms = stemmed(words, language), language.terms(code) if code else []
+    said = split(spoken)
+    spoken_terms, code_terms = stemmed(said, language), language.terms(code) if code else []
     terms = " ".join(spoken_terms) + ("\n" + " ".join(code_terms) if code_terms else "")
-    stop = stop_terms(language)
+    kinds = kinds_of(said, language)
     lead_terms = (spoken_terms or code_terms)[:LEAD]
-    lead = len(lead_terms) - _among(stop, lead_terms)
-    length = len(spoken_terms) - _among(stop, spoken_terms) + round(CODE * len(code_terms))
-    times = 0 if language.time_expression is None else _count(language.time_expression, spoken.lower(), 3)
-    numbers = _count(_NUMBER, spoken, 7) + _among(language.number_words, words)
-    selfs = _among(language.self_words, words)
-    traits = Traits(int("?" in spoken), times, min(numbers, 7), min(selfs, 7), lead, length).pack()
+    is_whole = len(lead_terms) == len(spoken_terms)
+    lead = len(lead_terms) - (kinds.stop if is_whole else _among(stop_terms(language), lead_terms))
+    length = len(spoken_terms) - kinds.stop + round(CODE * len(code_terms))
+    digits, times = _digits_and_times(spoken, kinds, language)
+    numbers = min(digits + kinds.numerals, 7)
+    traits = Traits(int("?" in spoken), times, numbers, min(kinds.selfs, 7), lead, length).pack()
     time = own_time(message, language.months)
     return Document(terms, traits, speaker_of(message), created if time is None else time)
+
+
+def _digits_and_times(text: str, kinds: WordKinds, language: Language) -> tuple[int, int]:
+    """The numbers of numbers in digits, up to 7, and of expressions of time, up to 3, in a text.
+
+    Args:
+        text: The text.
+        kinds: The kinds of its words, without what `split` omits.
+        language: The language of the text.
+    """
+    pattern = language.time_expression
+    if has_data(text) or not (pattern is None or pattern in ONE_WORD):
+        times = 0 if pattern is None else _count(pattern, text.lower(), 3)
+        return _count(NUMBER, text, 7), times
+    if has_apostrophe(text):
+        kinds = kinds_of(words(text), language)
+    return min(kinds.digits, 7), min(kinds.times, 3)
 
 
 def _count(pattern: re.Pattern[str], text: str, most: int) -> int:

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from langchain_threadmem.common import forking
 from langchain_threadmem.messages.times import LONG_MONTHS
@@ -21,10 +21,60 @@ _CUT_OFF = re.compile(r"['’](?<=\w['’])[^\W_]+")
 """The end of a word from an apostrophe on; a pattern that begins with the apostrophe is fast."""
 _DATA = re.compile(r"data:[^\s,]{0,100};base64,[\w+/=-]*", re.ASCII)
 """A URL with its data, such as a picture in a Markdown text; the words of a megabyte take seconds to stem."""
+NUMBER = re.compile(r"\d+")
 _TO_SPACES = str.maketrans({chr(n): " " for n in range(128) if not (chr(n).isalnum() or chr(n) == "_")})
 REMEMBERED = 200_000
 LONGEST_STEMMED = 100
 """The number of letters of the longest word that is stemmed; the time for a stem grows with its square."""
+
+
+class WordKinds(NamedTuple):
+    """Numbers of words in a text.
+
+    Attributes:
+        stop: Words whose stem is that of a stop word.
+        digits: Numbers in digits.
+        selfs: Words with which speakers refer to themselves.
+        numerals: Words for numbers.
+        times: Expressions of time; 0 if the language has expressions of several words.
+    """
+
+    stop: int = 0
+    digits: int = 0
+    selfs: int = 0
+    numerals: int = 0
+    times: int = 0
+
+
+_BITS = 31
+"""The bits of a count. A text has fewer words, and the sum of two counts is a small number for Python."""
+_MOST = (1 << _BITS) - 1
+_SHIFTS = [n * _BITS for n in range(len(WordKinds._fields))]
+
+
+class _KindsOfWords(dict[str, int]):
+    """The kinds of words, packed into one number for each word; the sum of the numbers counts all kinds.
+
+    A message of 20 words takes 2 µs, where a pass for each kind took 9.
+    """
+
+    def __init__(self, language: Language) -> None:
+        super().__init__()
+        self._language = language
+
+    def __missing__(self, word: str) -> int:
+        language, times = self._language, self._language.time_expression
+        kinds = WordKinds(
+            language.term(word) in stop_terms(language),
+            len(NUMBER.findall(word)),
+            word in language.self_words,
+            word in language.number_words,
+            len(times.findall(word)) if times is not None and times in ONE_WORD else 0,
+        )
+        packed = sum(count << shift for count, shift in zip(kinds, _SHIFTS, strict=True))
+        if len(self) < REMEMBERED:
+            self[word] = packed
+        return packed
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +115,10 @@ class Language:
 
     _stems: dict[str, str] = field(init=False, repr=False, default_factory=dict)
     _lock: threading.Lock = field(init=False, repr=False, default_factory=forking.lock)
+    _kinds: _KindsOfWords = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_kinds", _KindsOfWords(self))
 
     def term(self, word: str) -> str:
         """The stem of a word in lower case, cached; a numeral or a word of more than 100 letters itself."""
@@ -81,8 +135,9 @@ class Language:
         return stem
 
     def forget(self) -> None:
-        """Clear the cache of stems, which contains words of messages."""
+        """Clear the caches of words, which contain words of messages."""
         self._stems.clear()
+        self._kinds.clear()
 
     def terms(self, text: str) -> list[str]:
         """The terms of a text, in order, including stop words."""
@@ -93,6 +148,14 @@ def stemmed(words: Iterable[str], language: Language) -> list[str]:
     """The terms of words in lower case."""
     stems, term = language._stems, language.term
     return [stems.get(word) or term(word) for word in words]
+
+
+def kinds_of(words: Iterable[str], language: Language) -> WordKinds:
+    """The numbers of words of each kind among words in lower case."""
+    packed = sum(map(language._kinds.__getitem__, words))
+    if packed <= _MOST:  # Most texts have no words of another kind.
+        return WordKinds(packed)
+    return WordKinds(*(packed >> shift & _MOST for shift in _SHIFTS))
 
 
 @lru_cache(16)
@@ -122,6 +185,16 @@ def _words(lowered: str) -> list[str]:
     return lowered.translate(_TO_SPACES).split() if lowered.isascii() else _WORD.findall(lowered)
 
 
+def has_data(text: str) -> bool:
+    """Whether a text may contain a URL with its data, which `split` omits."""
+    return ";base64," in text
+
+
+def has_apostrophe(text: str) -> bool:
+    """Whether a text contains an apostrophe, after which `split` omits the end of a word."""
+    return "'" in text or "’" in text
+
+
 def split(text: str) -> list[str]:
     """The words of a text in lower case, in order, without the part after an apostrophe and without data.
 
@@ -131,10 +204,10 @@ def split(text: str) -> list[str]:
         >>> split("A ![loaf](data:image/png;base64,iVBORw0KGgo=)")
         ['a', 'loaf']
     """
-    if ";base64," in text:
+    if has_data(text):
         text = _DATA.sub(" ", text)
     lowered = text.lower()
-    if "'" in lowered or "’" in lowered:
+    if has_apostrophe(lowered):
         lowered = _CUT_OFF.sub(" ", lowered)
     return _words(lowered)
 
@@ -249,3 +322,5 @@ ENGLISH = Language(
     determiners=frozenset("my our your his her their the".split()),
 )
 """The default language."""
+ONE_WORD = frozenset({ENGLISH.time_expression})
+"""Patterns of single words: a text has as many matches as its words."""

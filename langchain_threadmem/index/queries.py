@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 from sqlalchemy import BigInteger, BindParameter, bindparam, delete, or_, select
 
 from langchain_threadmem.index import lexicon
-from langchain_threadmem.index.documents import Document, DocumentRow, unpack
+from langchain_threadmem.index.documents import Document, DocumentRow, length_of
 from langchain_threadmem.index.language import split
-from langchain_threadmem.index.lexicon import NodeWords, entered, name_word
+from langchain_threadmem.index.lexicon import LONGEST_WORD, NodeWords, entered, name_word
 from langchain_threadmem.index.units.queries import OWNED
 from langchain_threadmem.storage import node_keys
 from langchain_threadmem.storage.schema import SUMMARIES, State, document, node, segment, tree, unit
@@ -114,6 +114,8 @@ def entry_of(key: int, terms: str, speaker: str) -> NodeWords:
     words = terms.split()
     if words and speaker:
         words += map(name_word, split(speaker))
+    elif len(terms) <= LONGEST_WORD:  # Nothing is too long.
+        return NodeWords(key, " ".join(dict.fromkeys(words)))
     return NodeWords(key, " ".join(entered(words)))
 
 
@@ -121,7 +123,7 @@ def take(conn: Conn, keys: Sequence[int]) -> list[tuple[NodeWords, int]]:
     """Delete the documents of nodes, and return their entries in the lexicon and their lengths."""
     keys_json = json.dumps(keys)
     lengths = [
-        (entry_of(key, terms, speaker), unpack(traits).length)
+        (entry_of(key, terms, speaker), length_of(traits))
         for key, terms, speaker, traits in conn.all(_OF_KEYS, keys_json)
     ]
     conn.run(_REMOVE_KEYS, keys_json)

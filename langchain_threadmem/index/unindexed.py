@@ -28,7 +28,7 @@ from langchain_threadmem.index.catch_up_words import (
     WordQueue,
     new_documents,
 )
-from langchain_threadmem.index.documents import Document, unpack
+from langchain_threadmem.index.documents import Document, length_of
 from langchain_threadmem.index.embed import in_pieces
 from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.index.lexicon import name_word
@@ -66,7 +66,7 @@ class _NewInTree:
         self.documents[key] = document
         for word in document_queries.entry_of(key, document.terms, document.speaker).words.split():
             self.holding.setdefault(word, []).append(key)
-        self.length += unpack(document.traits).length
+        self.length += length_of(document.traits)
 
 
 class Unindexed(Component):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from datetime import UTC, datetime
 from typing import Any
@@ -14,8 +15,8 @@ from snowballstemmer import stemmer
 
 from langchain_threadmem import Language
 from langchain_threadmem.index import language
-from langchain_threadmem.index.documents import Traits, document_of, lines_of, unpack
-from langchain_threadmem.index.language import ENGLISH, MONTHS, PLAIN, split
+from langchain_threadmem.index.documents import LEAD, Traits, document_of, lines_of, unpack
+from langchain_threadmem.index.language import ENGLISH, MONTHS, PLAIN, split, stop_terms
 from langchain_threadmem.messages.times import said_at
 from langchain_threadmem.recall.question import DAY, question_of, span_of
 
@@ -37,6 +38,45 @@ def test_every_text_has_terms_that_a_database_can_hold(text: str) -> None:
 def test_forms_of_a_word_are_one_term() -> None:
     assert len(set(ENGLISH.terms("connect connected connecting connection connections"))) == 1
     assert ENGLISH.terms("Anna's dogs don't") == ["anna", "dog", "don"]
+
+
+_PIECES = [
+    "yesterday",
+    "o'may",
+    "last week",
+    "1999",
+    "3",
+    "five",
+    "I",
+    "my5",
+    "शादी2",
+    "’90s",
+    "the",
+    "a_b",
+    "?",
+]
+_DATA = "![a](data:image/png;base64,may5+/=)"
+_TWO_WORDS = Language("two", time_expression=re.compile(r"\blast week\b"), number_words=frozenset({"five"}))
+
+
+@pytest.mark.parametrize("language", [ENGLISH, PLAIN, _TWO_WORDS])
+@given(
+    st.lists(st.sampled_from([*_PIECES, _DATA]) | st.text(max_size=4), max_size=50).map(" ".join)
+    | st.lists(st.sampled_from(_PIECES), max_size=50).map("".join),
+)
+def test_words_of_each_kind_are_counted_as_the_patterns_find_them(language: Language, text: str) -> None:
+    text = text.replace("`", "")  # Words of code are counted otherwise.
+    traits = unpack(document_of(HumanMessage(text), text, 0.0, language).traits)
+    words, times = split(text), language.time_expression
+    stop = [term in stop_terms(language) for term in language.terms(text)]
+    assert traits == Traits(
+        asks="?" in text,
+        times=0 if times is None else min(len(times.findall(text.lower())), 3),
+        numbers=min(len(re.findall(r"\d+", text)) + sum(word in language.number_words for word in words), 7),
+        selfs=min(sum(word in language.self_words for word in words), 7),
+        lead=stop[:LEAD].count(False),
+        length=stop.count(False),
+    )
 
 
 def test_the_data_of_a_picture_in_a_text_has_no_terms() -> None:
