@@ -196,7 +196,7 @@ def _triggers() -> tuple[str, ...]:
 def _triggers_of(table: Table) -> tuple[str, ...]:
     name = table.name
     condition = " AND ".join(f"{column.name} = NEW.{column.name}" for column in table.primary_key)
-    update = f"BEGIN UPDATE {name} SET {COLUMN} = {expression(table, 'NEW.')} WHERE {condition}; END"
+    update = f"BEGIN UPDATE {name} SET {COLUMN} = {_written(table, 'NEW.')} WHERE {condition}; END"
     columns = ", ".join(column.name for column in table.columns)
     intact = "1"
     if table in _PARTLY_CHANGED:
@@ -205,7 +205,7 @@ def _triggers_of(table: Table) -> tuple[str, ...]:
             for column in table.columns
             if isinstance(column.type, Text | LargeBinary) and not column.primary_key
         ]
-        intact = " OR ".join([f"OLD.{COLUMN} IS {expression(table, 'OLD.')}", *replaced])
+        intact = " OR ".join([f"OLD.{COLUMN} IS {_written(table, 'OLD.')}", *replaced])
     on_insert = f"CREATE TEMP TRIGGER {name}_written AFTER INSERT ON main.{name} {update}"
     return (
         # `node` has no insert trigger, since even an empty trigger costs a tenth of an append.
@@ -218,6 +218,26 @@ def expression(table: Table, prefix: str) -> str:
     """The SQL expression of the checksum of a row; a value of the wrong type changes the checksum."""
     of_row, of_values = _of_row(table, prefix), _of_values(table, prefix)
     return of_row if of_values is None else f"ifnull({of_values}, {of_row})"
+
+
+def _written(table: Table, prefix: str) -> str:
+    """The expression for a row that is written, which has values of the declared types.
+
+    A row with other values, which is damaged, gets another checksum than that of `expression`, or none. Each
+    connection that writes parses the triggers, in half the time without the cases of `expression`.
+    """
+    of_values = _of_values(table, prefix)
+    if of_values is not None:
+        return of_values
+    kinds, values = "", []
+    for column in table.columns:
+        value, is_text = prefix + column.name, isinstance(column.type, Text)
+        kinds += "t" if is_text else "-"
+        # The product is a number in any case, and a number as it is, also -0.0.
+        values.append(
+            f"CAST({value} AS BLOB)" if is_text or isinstance(column.type, LargeBinary) else f"{value}*1"
+        )
+    return f"{_FUNCTION}('{kinds}', {', '.join(values)})"
 
 
 def _of_row(table: Table, prefix: str) -> str:
