@@ -66,7 +66,7 @@ def _forgetting(sessions: int, repeats: int) -> list[Line]:
             first = number * each
             texts = [f"message {n} about bread and tea" for n in range(first, first + each)]
             system.conversation(f"session {number}").extend(texts)
-        system.query("bread", k_limit=1)
+        system.flush()
         spent = [_statement(system) for _ in range(repeats)]
         begin = time.perf_counter()
         gone = system.forget(SHARE).units
@@ -92,7 +92,7 @@ def _erasing(conversations: int, repeats: int, indexed: bool) -> Line:
         for number in range(conversations):
             system.conversation(f"c{number}").extend([f"message {n} about bread and tea" for n in range(20)])
         if indexed:
-            system.query("bread", k_limit=1)
+            system.flush()
         system.scrub()
         spent, rewriting = [], []
         for number in range(repeats):

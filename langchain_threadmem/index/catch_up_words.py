@@ -6,7 +6,7 @@ batch contains messages of several conversations, so the cost grows with the num
 conversations.
 
 A verb adds up to `FEW` messages itself. More messages, as after an import, are added in the background, in
-transactions of `AHEAD_AT_ONCE` messages; until they are added, a search finds the messages in the lexicon and
+transactions of `WORDS_AT_ONCE` messages; until they are added, a search finds the messages in the lexicon and
 the newest of the others (`index.unindexed`).
 """
 
@@ -41,10 +41,12 @@ FEW = 2_000
 
 A chat has fewer new messages between two searches, so it always finds all of them.
 """
-WORDS_AT_ONCE = 5000
-"""The number of messages that a call adds to the lexicon in one transaction."""
-AHEAD_AT_ONCE = 500
-"""The number of messages that the background adds in one transaction; an append may wait for one."""
+WORDS_AT_ONCE = 500
+"""The number of messages that are added to the lexicon in one transaction, for which an append may wait.
+
+With 5,000 messages, whose values the garbage collector goes through again and again, each message takes a
+fifth longer.
+"""
 DECODED_AT_ONCE = 50
 """The number of messages that are built together."""
 LONGEST_SNAPSHOT = 60.0
@@ -155,7 +157,7 @@ def add_missing(
         finished, has_more = done + sum(missing[tree] for tree in piece), True
         while has_more:
             has_more = yield from Sql(
-                lambda conn: _add_words(conn, runtime, piece, WORDS_AT_ONCE),  # noqa: B023 - driven before the next turn
+                lambda conn: _add_words(conn, runtime, piece),  # noqa: B023 - driven before the next turn
                 write=True,
             )
             done = min(done + WORDS_AT_ONCE, finished) if has_more else finished
@@ -166,12 +168,10 @@ def add_missing(
 def _add_some(runtime: Runtime) -> Flow[bool]:
     """Add a batch of messages of waiting trees; return whether there may be more."""
     waiting, name = runtime.get(WordQueue).waiting, runtime.get(Indexes).lexicon
-    chosen = list(islice(list(waiting), AHEAD_AT_ONCE))
+    chosen = list(islice(list(waiting), WORDS_AT_ONCE))
     missing = yield from Sql(lambda conn: watermarks.missing_in(conn, name, chosen))
-    piece = next(in_pieces(missing, AHEAD_AT_ONCE), [])
-    if piece and not (
-        yield from Sql(lambda conn: _add_words(conn, runtime, piece, AHEAD_AT_ONCE), write=True)
-    ):
+    piece = next(in_pieces(missing, WORDS_AT_ONCE), [])
+    if piece and not (yield from Sql(lambda conn: _add_words(conn, runtime, piece), write=True)):
         missing = {tree: count for tree, count in missing.items() if tree not in piece}
     for tree in chosen:
         if tree not in missing:
@@ -179,15 +179,8 @@ def _add_some(runtime: Runtime) -> Flow[bool]:
     return bool(waiting)
 
 
-def _add_words(conn: Conn, runtime: Runtime, chosen: Sequence[int], most: int) -> bool:
-    """Add the next messages of trees to the lexicon; return whether a single tree may have more of them.
-
-    Args:
-        conn: A transaction.
-        runtime: The owner's memory.
-        chosen: The trees.
-        most: The maximum number of messages of a single tree; several trees have no limit.
-    """
+def _add_words(conn: Conn, runtime: Runtime, chosen: Sequence[int]) -> bool:
+    """Add the next messages of trees to the lexicon; return whether a single tree may have more of them."""
     name, owner = runtime.get(Indexes).lexicon, runtime.owner
     trees.lock_all(conn, chosen)
     for tree, other_name in watermarks.other_lexicons(conn, chosen, name):
@@ -195,7 +188,7 @@ def _add_words(conn: Conn, runtime: Runtime, chosen: Sequence[int], most: int) -
         document_queries.forget_words(conn, tree, owner)
         watermarks.drop(conn, tree, other_name)
     at = {tree: state.watermark for tree, state in watermarks.of_trees(conn, name, chosen).items()}
-    rows, documents = new_documents(conn, runtime, at, most)
+    rows, documents = new_documents(conn, runtime, at, WORDS_AT_ONCE)
     last = {tree: row.seq for tree, row in rows}
     without = {tree: watermark for tree, watermark in at.items() if tree not in last}
     watermarks.put(conn, name, watermarks.past_purged(conn, name, without))
@@ -206,7 +199,8 @@ def _add_words(conn: Conn, runtime: Runtime, chosen: Sequence[int], most: int) -
     words: Counter[int] = Counter()
     for tree, key, document in documents:
         entry = document_queries.entry_of(key, document.terms, document.speaker)
-        entries[tree] += [entry] if entry.words else []
+        if entry.words:
+            entries[tree].append(entry)
         words[tree] += length_of(document.traits)
     lexicon.add(conn, owner, entries)
     reached = {
@@ -214,7 +208,7 @@ def _add_words(conn: Conn, runtime: Runtime, chosen: Sequence[int], most: int) -
         for tree, seq in last.items()
     }
     watermarks.put(conn, name, reached)
-    return len(at) == 1 and len(rows) == most
+    return len(at) == 1 and len(rows) == WORDS_AT_ONCE
 
 
 def new_documents(

@@ -9,12 +9,11 @@ from typing import NamedTuple
 from langchain_core.messages import BaseMessage
 
 from langchain_threadmem.index.language import (
+    DATA,
     NUMBER,
     ONE_WORD,
     Language,
     WordKinds,
-    has_apostrophe,
-    has_data,
     kinds_of,
     split,
     stemmed,
@@ -153,10 +152,10 @@ def _digits_and_times(text: str, kinds: WordKinds, language: Language) -> tuple[
         language: The language of the text.
     """
     pattern = language.time_expression
-    if has_data(text) or not (pattern is None or pattern in ONE_WORD):
+    if DATA in text or not (pattern is None or pattern in ONE_WORD):
         times = 0 if pattern is None else _count(pattern, text.lower(), 3)
         return _count(NUMBER, text, 7), times
-    if has_apostrophe(text):
+    if "'" in text or "’" in text:  # Only `split` omits the end of the word.
         kinds = kinds_of(words(text), language)
     return min(kinds.digits, 7), min(kinds.times, 3)
 

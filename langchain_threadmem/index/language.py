@@ -21,6 +21,8 @@ _CUT_OFF = re.compile(r"['’](?<=\w['’])[^\W_]+")
 """The end of a word from an apostrophe on; a pattern that begins with the apostrophe is fast."""
 _DATA = re.compile(r"data:[^\s,]{0,100};base64,[\w+/=-]*", re.ASCII)
 """A URL with its data, such as a picture in a Markdown text; the words of a megabyte take seconds to stem."""
+DATA = ";base64,"
+"""A part of each URL with its data."""
 NUMBER = re.compile(r"\d+")
 _TO_SPACES = str.maketrans({chr(n): " " for n in range(128) if not (chr(n).isalnum() or chr(n) == "_")})
 REMEMBERED = 200_000
@@ -49,7 +51,7 @@ class WordKinds(NamedTuple):
 _BITS = 31
 """The bits of a count. A text has fewer words, and the sum of two counts is a small number for Python."""
 _MOST = (1 << _BITS) - 1
-_SHIFTS = [n * _BITS for n in range(len(WordKinds._fields))]
+_SHIFTS = _, _DIGITS, _SELFS, _NUMERALS, _TIMES_SHIFT = [n * _BITS for n in range(len(WordKinds._fields))]
 
 
 class _KindsOfWords(dict[str, int]):
@@ -64,14 +66,15 @@ class _KindsOfWords(dict[str, int]):
 
     def __missing__(self, word: str) -> int:
         language, times = self._language, self._language.time_expression
-        kinds = WordKinds(
-            language.term(word) in stop_terms(language),
-            len(NUMBER.findall(word)),
-            word in language.self_words,
-            word in language.number_words,
-            len(times.findall(word)) if times is not None and times in ONE_WORD else 0,
-        )
-        packed = sum(count << shift for count, shift in zip(kinds, _SHIFTS, strict=True))
+        packed = int(language.term(word) in stop_terms(language))
+        if not word.isalpha():
+            packed |= len(NUMBER.findall(word)) << _DIGITS
+        if word in language.self_words:
+            packed |= 1 << _SELFS
+        if word in language.number_words:
+            packed |= 1 << _NUMERALS
+        if times is not None and times in ONE_WORD and times.search(word):
+            packed |= len(times.findall(word)) << _TIMES_SHIFT
         if len(self) < REMEMBERED:
             self[word] = packed
         return packed
@@ -185,16 +188,6 @@ def _words(lowered: str) -> list[str]:
     return lowered.translate(_TO_SPACES).split() if lowered.isascii() else _WORD.findall(lowered)
 
 
-def has_data(text: str) -> bool:
-    """Whether a text may contain a URL with its data, which `split` omits."""
-    return ";base64," in text
-
-
-def has_apostrophe(text: str) -> bool:
-    """Whether a text contains an apostrophe, after which `split` omits the end of a word."""
-    return "'" in text or "’" in text
-
-
 def split(text: str) -> list[str]:
     """The words of a text in lower case, in order, without the part after an apostrophe and without data.
 
@@ -204,10 +197,10 @@ def split(text: str) -> list[str]:
         >>> split("A ![loaf](data:image/png;base64,iVBORw0KGgo=)")
         ['a', 'loaf']
     """
-    if has_data(text):
+    if DATA in text:
         text = _DATA.sub(" ", text)
     lowered = text.lower()
-    if has_apostrophe(lowered):
+    if "'" in lowered or "’" in lowered:
         lowered = _CUT_OFF.sub(" ", lowered)
     return _words(lowered)
 

@@ -52,7 +52,7 @@ class Held:
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (catch_up_words, unindexed):
         monkeypatch.setattr(module, "FEW", FEW)
-    monkeypatch.setattr(catch_up_words, "AHEAD_AT_ONCE", 8)
+    monkeypatch.setattr(catch_up_words, "WORDS_AT_ONCE", 8)
     monkeypatch.setattr(unindexed, "NEWEST_EACH", 4)
 
 
@@ -291,7 +291,7 @@ def reopened(url: str, owner: str) -> Iterator[Callable[[], MemorySystem]]:
 def test_the_next_process_continues_what_a_closed_one_has_begun(
     reopened: Callable[[], MemorySystem], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(catch_up_words, "AHEAD_AT_ONCE", 1)
+    monkeypatch.setattr(catch_up_words, "WORDS_AT_ONCE", 1)
     system = reopened()
     imported(system, messages=300).recall("number0")
     left = [300]
