@@ -988,15 +988,14 @@ class ChatMemory:
         The first call embeds the messages; later messages are embedded in the background after each append. A
         call embeds up to 2,000 messages that have no vector yet. If there are more, as after a large import,
         these are found by their words alone until they are embedded. Words are indexed in the same way: if
-        more than 2,000 messages are not indexed, a call finds the indexed messages and the newest 2,000 (of
+        more than 10,000 messages are not indexed, a call finds the indexed messages and the newest 2,000 (of
         all conversations at least 200 of each of the ten with the newest messages), and the others are
         indexed in the background. For complete results call `flush` first, or pass `wait=True`.
 
         Without an embedding model words alone count, and a query that shares no word with any message finds
         nothing. Names of speakers (`message.name`), dates and times in the query affect the ranking. The time
         of a message is `additional_kwargs["time"]`, or another field of `messages.times.FIELDS`, if this
-        value can be parsed
-        (ISO 8601, seconds since 1970, "8 May, 2023"), else the time of storing.
+        value can be parsed (ISO 8601, seconds since 1970, "8 May, 2023"), else the time of storing.
 
         A conversation of 2,000 messages takes 1 to 2 ms, without the time to embed the query.
 

@@ -22,7 +22,6 @@ from langchain_threadmem.engine.runtime import Component, Runtime
 from langchain_threadmem.index import queries as document_queries
 from langchain_threadmem.index import watermarks
 from langchain_threadmem.index.catch_up_words import (
-    FEW,
     LONGEST_SNAPSHOT,
     WORDS_AT_ONCE,
     WordQueue,
@@ -37,9 +36,10 @@ from langchain_threadmem.index.watermarks import TreeBehind, Watermark
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import nodes
 
+NEWEST = 2_000
+"""The maximum number of the newest messages that a search reads while words are added in the background."""
 NEWEST_EACH = 200
-"""The minimum number of the newest messages that are read of a conversation while words are added in the
-background; together they are at most `catch_up_words.FEW`, in 0.1 s."""
+"""The minimum number of these in each conversation, so at most ten conversations are read."""
 
 
 @dataclass(slots=True)
@@ -128,8 +128,8 @@ class Unindexed(Component):
         runtime, name = self.runtime, self.runtime.get(Indexes).lexicon
         if runtime.read_only:
             return watermarks.behind(conn, runtime.owner, name, tree, nodes.EVERYTHING), nodes.EVERYTHING
-        behind = watermarks.behind(conn, runtime.owner, name, tree, FEW // NEWEST_EACH)
-        return behind, max(FEW // max(len(behind), 1), NEWEST_EACH)
+        behind = watermarks.behind(conn, runtime.owner, name, tree, NEWEST // NEWEST_EACH)
+        return behind, max(NEWEST // max(len(behind), 1), NEWEST_EACH)
 
     def _add(self, conn: Conn, new: Mapping[int, _NewInTree], unread: Mapping[int, int]) -> None:
         """Read the new messages of trees."""

@@ -81,7 +81,7 @@ class RecallOptions:
         wait: Whether to index and embed all new messages first (`True`), or to find them by words alone
             (`False`). By default up to 2,000 messages are embedded first; more messages, as after a large
             import, are found by words alone while they are embedded in the background. If the words of more
-            than 2,000 messages are not indexed, only the newest of these are found, until the background has
+            than 10,000 messages are not indexed, only the newest of these are found, until the background has
             indexed them.
 
     Raises:

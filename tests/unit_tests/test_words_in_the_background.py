@@ -50,8 +50,8 @@ class Held:
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (catch_up_words, unindexed):
-        monkeypatch.setattr(module, "FEW", FEW)
+    monkeypatch.setattr(catch_up_words, "FEW", FEW)
+    monkeypatch.setattr(unindexed, "NEWEST", FEW)
     monkeypatch.setattr(catch_up_words, "WORDS_AT_ONCE", 8)
     monkeypatch.setattr(unindexed, "NEWEST_EACH", 4)
 
