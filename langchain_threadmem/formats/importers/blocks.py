@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from langchain_threadmem.formats.importers import fields
-from langchain_threadmem.formats.importers.parts import (
+from langchain_threadmem.formats.importers.content_parts import (
     File,
     Other,
     Part,

@@ -14,7 +14,7 @@ from langchain_threadmem.common.inputs import is_number
 from langchain_threadmem.formats.importers import fields
 from langchain_threadmem.formats.importers.blocks import parts_of
 from langchain_threadmem.formats.importers.chats import Chat, Chats
-from langchain_threadmem.formats.importers.parts import Part, ToolResult, ToolUse, arguments_of
+from langchain_threadmem.formats.importers.content_parts import Part, ToolResult, ToolUse, arguments_of
 from langchain_threadmem.formats.importers.program import ChatRecord, Program
 from langchain_threadmem.formats.importers.said import ASSISTANT, ROLES, TOOL, USER, Said, chat_of
 from langchain_threadmem.formats.importers.source import Format, Source

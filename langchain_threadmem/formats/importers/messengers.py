@@ -19,8 +19,8 @@ from langchain_threadmem.errors import InputError
 from langchain_threadmem.formats.importers import fields
 from langchain_threadmem.formats.importers.blocks import file_of, files_of, parts_of
 from langchain_threadmem.formats.importers.chats import Chat, Chats
+from langchain_threadmem.formats.importers.content_parts import File, Other, Part
 from langchain_threadmem.formats.importers.markup import text_of_html
-from langchain_threadmem.formats.importers.parts import File, Other, Part
 from langchain_threadmem.formats.importers.program import ChatRecord, Program, all_are
 from langchain_threadmem.formats.importers.said import ASSISTANT, SYSTEM, USER, Said, chat_of
 from langchain_threadmem.formats.importers.source import Format, Source

@@ -13,7 +13,7 @@ from langchain_threadmem.errors import InputError
 from langchain_threadmem.formats.importers import fields
 from langchain_threadmem.formats.importers.blocks import files_of, parts_of
 from langchain_threadmem.formats.importers.chats import Bad, Chat, Chats
-from langchain_threadmem.formats.importers.parts import Part, Reasoning, ToolResult
+from langchain_threadmem.formats.importers.content_parts import Part, Reasoning, ToolResult
 from langchain_threadmem.formats.importers.said import ASSISTANT, ROLES, TOOL, Said, chat_of, system_prompt
 from langchain_threadmem.formats.importers.source import FAULTS, Format, Source, checked, problem_of
 from langchain_threadmem.messages.ids import chained_id

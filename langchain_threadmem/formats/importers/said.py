@@ -28,7 +28,7 @@ from langchain_core.messages import (
 
 from langchain_threadmem.formats.importers import fields
 from langchain_threadmem.formats.importers.chats import Chat, Entry
-from langchain_threadmem.formats.importers.parts import (
+from langchain_threadmem.formats.importers.content_parts import (
     File,
     Other,
     Part,

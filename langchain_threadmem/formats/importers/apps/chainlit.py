@@ -14,7 +14,7 @@ from typing import Any
 
 from langchain_threadmem.formats.importers import fields
 from langchain_threadmem.formats.importers.blocks import files_of, parts_of
-from langchain_threadmem.formats.importers.parts import Part, ToolResult, ToolUse
+from langchain_threadmem.formats.importers.content_parts import Part, ToolResult, ToolUse
 from langchain_threadmem.formats.importers.program import ChatRecord, Program
 from langchain_threadmem.formats.importers.said import ASSISTANT, SYSTEM, USER
 from langchain_threadmem.formats.importers.source import Source

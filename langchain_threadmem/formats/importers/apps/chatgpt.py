@@ -21,7 +21,7 @@ from langchain_threadmem.errors import InputError
 from langchain_threadmem.formats.importers import fields
 from langchain_threadmem.formats.importers.blocks import parts_of
 from langchain_threadmem.formats.importers.chats import Chat, Chats
-from langchain_threadmem.formats.importers.parts import (
+from langchain_threadmem.formats.importers.content_parts import (
     File,
     Other,
     Part,

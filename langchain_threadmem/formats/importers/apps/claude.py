@@ -14,7 +14,14 @@ from typing import Any
 
 from langchain_threadmem.formats.importers import fields
 from langchain_threadmem.formats.importers.blocks import parts_of
-from langchain_threadmem.formats.importers.parts import File, Other, Part, Reasoning, ToolResult, ToolUse
+from langchain_threadmem.formats.importers.content_parts import (
+    File,
+    Other,
+    Part,
+    Reasoning,
+    ToolResult,
+    ToolUse,
+)
 from langchain_threadmem.formats.importers.program import ChatRecord, Program
 from langchain_threadmem.messages.records import as_list, as_object
 

@@ -22,8 +22,8 @@ from typing import Any
 from langchain_threadmem.formats.importers import fields
 from langchain_threadmem.formats.importers.blocks import file_of, parts_of
 from langchain_threadmem.formats.importers.chats import Chat, Chats
+from langchain_threadmem.formats.importers.content_parts import File, Other, Part, Reasoning
 from langchain_threadmem.formats.importers.markup import text_of_html
-from langchain_threadmem.formats.importers.parts import File, Other, Part, Reasoning
 from langchain_threadmem.formats.importers.said import (
     ASSISTANT,
     ROLES,

@@ -13,7 +13,14 @@ from typing import Any
 
 from langchain_threadmem.formats.importers import fields
 from langchain_threadmem.formats.importers.blocks import file_of, files_of, parts_of
-from langchain_threadmem.formats.importers.parts import Other, Part, Reasoning, ToolResult, ToolUse, called
+from langchain_threadmem.formats.importers.content_parts import (
+    Other,
+    Part,
+    Reasoning,
+    ToolResult,
+    ToolUse,
+    called,
+)
 from langchain_threadmem.formats.importers.program import ChatRecord, Program, all_are, standard_parts
 from langchain_threadmem.formats.importers.said import ASSISTANT, USER
 from langchain_threadmem.formats.importers.source import FAULTS

@@ -20,7 +20,7 @@ from langchain_threadmem.errors import InputError
 from langchain_threadmem.formats.importers import fields
 from langchain_threadmem.formats.importers.blocks import files_of, parts_of
 from langchain_threadmem.formats.importers.chats import Chats
-from langchain_threadmem.formats.importers.parts import Other, Part, Reasoning, at_once, called
+from langchain_threadmem.formats.importers.content_parts import Other, Part, Reasoning, at_once, called
 from langchain_threadmem.formats.importers.program import ChatRecord, Program
 from langchain_threadmem.formats.importers.said import ASSISTANT, USER, Said, chat_of
 from langchain_threadmem.formats.importers.source import Format, Source

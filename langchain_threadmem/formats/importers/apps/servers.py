@@ -20,8 +20,15 @@ from typing import Any
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.formats.importers import fields
 from langchain_threadmem.formats.importers.blocks import files_of, parts_of, text_in
+from langchain_threadmem.formats.importers.content_parts import (
+    Other,
+    Part,
+    Reasoning,
+    ToolResult,
+    ToolUse,
+    called,
+)
 from langchain_threadmem.formats.importers.libraries.openai_items import parts_of_items
-from langchain_threadmem.formats.importers.parts import Other, Part, Reasoning, ToolResult, ToolUse, called
 from langchain_threadmem.formats.importers.program import ChatRecord, Program, ready
 from langchain_threadmem.formats.importers.said import ASSISTANT, USER
 from langchain_threadmem.messages.records import as_object, loads

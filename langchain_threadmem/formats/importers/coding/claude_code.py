@@ -17,7 +17,7 @@ from typing import Any
 from langchain_threadmem.formats.importers import fields
 from langchain_threadmem.formats.importers.blocks import parts_of
 from langchain_threadmem.formats.importers.chats import Chats
-from langchain_threadmem.formats.importers.parts import ToolResult
+from langchain_threadmem.formats.importers.content_parts import ToolResult
 from langchain_threadmem.formats.importers.said import ASSISTANT, TOOL, USER, Said, chat_of
 from langchain_threadmem.formats.importers.source import Format, Source
 

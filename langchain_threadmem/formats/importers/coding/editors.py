@@ -14,7 +14,7 @@ from typing import Any
 
 from langchain_threadmem.formats.importers import fields
 from langchain_threadmem.formats.importers.chats import Chat, Chats
-from langchain_threadmem.formats.importers.parts import Other, Part
+from langchain_threadmem.formats.importers.content_parts import Other, Part
 from langchain_threadmem.formats.importers.program import ChatRecord, Program, standard_parts
 from langchain_threadmem.formats.importers.said import ASSISTANT, SYSTEM, USER, Said, chat_of
 from langchain_threadmem.formats.importers.source import Format, Source

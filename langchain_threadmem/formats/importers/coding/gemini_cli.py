@@ -12,7 +12,14 @@ from typing import Any
 from langchain_threadmem.formats.importers import fields
 from langchain_threadmem.formats.importers.blocks import parts_of
 from langchain_threadmem.formats.importers.chats import Chats
-from langchain_threadmem.formats.importers.parts import Part, Reasoning, ToolResult, ToolUse, at_once, called
+from langchain_threadmem.formats.importers.content_parts import (
+    Part,
+    Reasoning,
+    ToolResult,
+    ToolUse,
+    at_once,
+    called,
+)
 from langchain_threadmem.formats.importers.said import ASSISTANT, SYSTEM, USER, Said, chat_of
 from langchain_threadmem.formats.importers.source import Format, Source
 from langchain_threadmem.messages.ids import chained_id

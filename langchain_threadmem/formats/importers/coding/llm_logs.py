@@ -14,7 +14,14 @@ from typing import Any, NamedTuple
 
 from langchain_threadmem.formats.importers import fields
 from langchain_threadmem.formats.importers.chats import Chat, Chats
-from langchain_threadmem.formats.importers.parts import File, Other, Part, Reasoning, ToolResult, ToolUse
+from langchain_threadmem.formats.importers.content_parts import (
+    File,
+    Other,
+    Part,
+    Reasoning,
+    ToolResult,
+    ToolUse,
+)
 from langchain_threadmem.formats.importers.said import ASSISTANT, SYSTEM, USER, Said, chat_of
 from langchain_threadmem.formats.importers.source import Format, Source, checked
 from langchain_threadmem.messages.records import as_object, loads

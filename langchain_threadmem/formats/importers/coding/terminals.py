@@ -15,7 +15,7 @@ from typing import Any
 
 from langchain_threadmem.formats.importers import fields
 from langchain_threadmem.formats.importers.blocks import file_of, files_of, parts_of
-from langchain_threadmem.formats.importers.parts import (
+from langchain_threadmem.formats.importers.content_parts import (
     Other,
     Part,
     Reasoning,

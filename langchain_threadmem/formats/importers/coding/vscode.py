@@ -15,7 +15,7 @@ from langchain_threadmem.errors import InputError
 from langchain_threadmem.formats.importers import fields
 from langchain_threadmem.formats.importers.blocks import file_of
 from langchain_threadmem.formats.importers.chats import Bad, Chat, Chats
-from langchain_threadmem.formats.importers.parts import Other, Part, Reasoning, called
+from langchain_threadmem.formats.importers.content_parts import Other, Part, Reasoning, called
 from langchain_threadmem.formats.importers.said import ASSISTANT, USER, Said, chat_of
 from langchain_threadmem.formats.importers.source import Format, Source, checked
 from langchain_threadmem.messages.ids import chained_id

@@ -19,8 +19,7 @@ from langchain_threadmem.errors import InputError
 from langchain_threadmem.formats.importers import fields
 from langchain_threadmem.formats.importers.blocks import parts_of
 from langchain_threadmem.formats.importers.chats import PIECE_SIZE, Bad, Chat, Chats, Entry
-from langchain_threadmem.formats.importers.json_items import object_of
-from langchain_threadmem.formats.importers.parts import (
+from langchain_threadmem.formats.importers.content_parts import (
     File,
     Other,
     Reasoning,
@@ -28,6 +27,7 @@ from langchain_threadmem.formats.importers.parts import (
     named_id,
     output_text,
 )
+from langchain_threadmem.formats.importers.json_items import object_of
 from langchain_threadmem.formats.importers.source import Format, Source
 from langchain_threadmem.messages.ids import chained_id
 from langchain_threadmem.messages.records import as_list, as_object, message_from, unwrapped

@@ -16,7 +16,7 @@ from langchain_threadmem.errors import InputError
 from langchain_threadmem.formats.importers import fields
 from langchain_threadmem.formats.importers.blocks import parts_of
 from langchain_threadmem.formats.importers.chats import Bad, Chat, Chats
-from langchain_threadmem.formats.importers.parts import File, Other, Part, ToolResult, ToolUse, called
+from langchain_threadmem.formats.importers.content_parts import File, Other, Part, ToolResult, ToolUse, called
 from langchain_threadmem.formats.importers.said import ASSISTANT, ROLES, TOOL, USER, Said, chat_of
 from langchain_threadmem.formats.importers.source import Format, Source, checked
 from langchain_threadmem.messages.ids import chained_id
