@@ -57,7 +57,7 @@ class Parts:
     Example:
         >>> from langchain_core.documents import Document
         >>> parts = Parts()
-        >>> parts.read(parts.write(Document("text"), "artifact"))
+        >>> parts.read(parts.write(Document("text")))
         Document(metadata={}, page_content='text')
     """
 
@@ -80,13 +80,8 @@ class Parts:
 
         return JsonPlusSerializer(allowed_msgpack_modules=None)
 
-    def write(self, value: Any, path: str) -> Opaque | None:
-        """The opaque form of a value; `None` if the serializer cannot write the value.
-
-        Args:
-            value: A value that JSON cannot represent.
-            path: The path of the value in its message.
-        """
+    def write(self, value: Any) -> Opaque | None:
+        """The opaque form of a value; `None` if the serializer cannot write the value."""
         name = _name(value)
         try:
             kind, data = self.serde.dumps_typed(value)
@@ -99,9 +94,9 @@ class Parts:
         )
         return Opaque(name, kind, base64.b64encode(data).decode())
 
-    def keep(self, value: Any, path: str) -> Opaque:
+    def keep(self, value: Any) -> Opaque:
         """`write` for callers that must not fail: a value that cannot be written is stored as its `repr`."""
-        opaque = self.write(value, path)
+        opaque = self.write(value)
         if opaque is not None:
             return opaque
         name = _name(value)

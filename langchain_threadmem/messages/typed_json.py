@@ -62,18 +62,17 @@ class Opaque:
             raise TypeError(f"an opaque value consists of three texts, not {astuple(self)!r}")
 
 
-WriteOpaque = Callable[[Any, str], Opaque | None]
-"""A function from a value and its path to an `Opaque`, or to `None` if the value cannot be written."""
+WriteOpaque = Callable[[Any], Opaque | None]
+"""A function from a value to an `Opaque`, or to `None` if the value cannot be written."""
 ReadOpaque = Callable[[Opaque], Any]
 """A function from an `Opaque` to its value, or to the `Opaque` itself."""
 
 
-def dumps(value: Any, path: str = "value", other: WriteOpaque | None = None) -> str:
+def dumps(value: Any, other: WriteOpaque | None = None) -> str:
     """Write a value as JSON text.
 
     Args:
         value: Text, numbers, `None`, lists, dictionaries, tuples, sets, bytes, dates, decimals, UUIDs.
-        path: The name of the value in errors.
         other: Writes values of any other class.
 
     Returns:
@@ -91,13 +90,13 @@ def dumps(value: Any, path: str = "value", other: WriteOpaque | None = None) -> 
             text = compact(value)
             if _MARK not in text and (text.isascii() or is_unicode(text)):
                 return text
-        return json.dumps(tag(value, path, other), separators=(",", ":"))
+        return json.dumps(tag(value, "value", other), separators=(",", ":"))
     except RecursionError as error:
-        raise InputError(f"{path} is nested too deeply, or contains itself; flatten it first") from error
+        raise InputError("value is nested too deeply, or contains itself; flatten it first") from error
     except (ValueError, OverflowError) as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(f"cannot store {path} as JSON: {error}; shorten the number") from error
+        raise InputError(f"cannot store value as JSON: {error}; shorten the number") from error
 
 
 def loads(text: str) -> Any:
@@ -236,7 +235,7 @@ def tag(value: Any, path: str, other: WriteOpaque | None = None) -> Any:
     if kind in _WRITERS:
         name, write = _WRITERS[kind]
         return {TAG: name, "v": write(value)}
-    opaque = value if kind is Opaque else other and other(value, path)
+    opaque = value if kind is Opaque else other and other(value)
     if opaque is not None:
         return {TAG: _OPAQUE, "v": astuple(opaque)}
     raise InputError(

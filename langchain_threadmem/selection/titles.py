@@ -14,7 +14,7 @@ from langchain_core.messages import BaseMessage
 
 from langchain_threadmem.common.cache import cache_of_texts
 from langchain_threadmem.messages.codec import UNREADABLE, texts_of
-from langchain_threadmem.messages.constant_text import NOTHING, ConstantText, constant_text, question_in
+from langchain_threadmem.messages.constant_text import ConstantText, constant_text, question_in
 from langchain_threadmem.messages.courtesies import GREETING, greets
 from langchain_threadmem.messages.text import one_line
 
@@ -29,12 +29,8 @@ _WORD: Final = re.compile(r"\w")
 _MARKS_AFTER: Final = " ,;:\u3001\uff0c\uff1b\uff1a-\u2013\u2014("
 
 
-def title_of(opening: str, constant: ConstantText = NOTHING) -> str:
+def title_of(opening: str) -> str:
     """The first words of a text, without its greeting; empty without text.
-
-    Args:
-        opening: The text.
-        constant: Constant text, which is left out.
 
     Example:
         >>> title_of("Hi, how do I feed a sourdough starter?")
@@ -44,8 +40,8 @@ def title_of(opening: str, constant: ConstantText = NOTHING) -> str:
         >>> title_of("<user_query>Is rye sour?</user_query>")
         'Is rye sour?'
     """
-    bare = question_in(constant.without(opening[:LOOKED_AT]))
-    greeting = GREETING.match(bare := bare.strip())
+    bare = question_in(opening[:LOOKED_AT]).strip()
+    greeting = GREETING.match(bare)
     if greeting and _WORD.search(bare, greeting.end()):
         bare = bare[greeting.end() :].lstrip()
     words = one_line(_SPACES.sub(" ", bare).strip())
@@ -68,12 +64,11 @@ def _constant_of(texts: tuple[str, ...]) -> ConstantText:
     return constant_text(texts)
 
 
-def title_of_thread(opening: Iterable[BaseMessage], constant: ConstantText | None = None) -> str:
+def title_of_thread(opening: Iterable[BaseMessage]) -> str:
     """The title by the first human message that is more than a greeting; empty if no message can be read.
 
     Args:
-        opening: The first messages of a thread.
-        constant: Constant text, which is left out; by default that of these messages.
+        opening: The first messages of a thread; their constant text is left out.
 
     Example:
         >>> from langchain_core.messages import HumanMessage
@@ -86,7 +81,6 @@ def title_of_thread(opening: Iterable[BaseMessage], constant: ConstantText | Non
         if message.type == "human" and UNREADABLE not in message.response_metadata
     ]
     texts = list(filter(None, map(str.strip, texts_of(asked_first))))
-    if constant is None:
-        constant = _constant_of(tuple(texts))
     asked = next((text for text in texts if not greets(text)), None)
-    return title_of(asked or next(iter(texts), ""), constant)
+    opening_text = asked or next(iter(texts), "")
+    return title_of(_constant_of(tuple(texts)).without(opening_text[:LOOKED_AT]))

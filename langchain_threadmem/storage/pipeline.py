@@ -252,7 +252,7 @@ class PipelinedConn(Conn):
     __slots__ = ("_later", "_pipeline")
 
     def __init__(self, pipeline: Pipeline, form: FormName) -> None:
-        super().__init__(pipeline, "postgresql", form)
+        super().__init__(pipeline, form)
         self._pipeline = pipeline
         self._later: list[tuple[Statement, Sequence[Sequence[Any]]]] = []
 

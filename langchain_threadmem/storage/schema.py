@@ -32,9 +32,9 @@ Key = BigInteger().with_variant(Integer(), "sqlite")
 metadata = MetaData()
 
 
-def _partial_index(name: str, *columns: Column[Any], where: str, unique: bool = False) -> Index:
+def _partial_index(name: str, *columns: Column[Any], where: str) -> Index:
     """An index of the rows that meet a condition."""
-    return Index(name, *columns, unique=unique, sqlite_where=text(where), postgresql_where=text(where))
+    return Index(name, *columns, sqlite_where=text(where), postgresql_where=text(where))
 
 
 migration = Table(

@@ -186,15 +186,10 @@ class Conn:
 
     __slots__ = ("_cursor", "_form", "dialect", "plain", "restricted", "seal")
 
-    def __init__(
-        self,
-        cursor: Cursor,
-        dialect: DialectName,
-        form: FormName | None = None,
-    ) -> None:
+    def __init__(self, cursor: Cursor, form: FormName) -> None:
         self._cursor = cursor
-        self._form: FormName = form or dialect
-        self.dialect: DialectName = dialect
+        self._form: FormName = form
+        self.dialect: DialectName = "sqlite" if form == "sqlite" else "postgresql"
         self.seal: Seal | None = None
         """Encrypts the data of the owner of the transaction."""
         self.plain: Plain | None = None
