@@ -9,8 +9,7 @@ from typing import Protocol
 from langchain_core.messages import BaseMessage
 
 from langchain_threadmem.messages.codec import text_of
-from langchain_threadmem.messages.markup.code import MarkupNode
-from langchain_threadmem.messages.markup.rendering import parts_of, plain, to_html
+from langchain_threadmem.messages.rendering import MarkupNode, parts_of, plain, to_html
 from langchain_threadmem.messages.roles import role_of
 from langchain_threadmem.messages.text import cut, escape, one_line, visible
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from langchain_threadmem.messages.display import body_of, preview_of
-from langchain_threadmem.messages.markup.rendering import LONGEST, parts_of, plain, to_html
+from langchain_threadmem.messages.rendering import LONGEST, parts_of, plain, to_html
 
 ALLOWED = {
     *("p", "h4", "h5", "h6", "ul", "ol", "li", "blockquote", "pre", "code", "span", "em", "strong", "s"),

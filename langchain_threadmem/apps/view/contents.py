@@ -19,7 +19,7 @@ from langchain_threadmem.long_term.lists import queries as catalogue_queries
 from langchain_threadmem.long_term.lists.verbs import Archived
 from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.display import body_of, content_of, label_of, preview_of
-from langchain_threadmem.messages.markup.rendering import plain
+from langchain_threadmem.messages.rendering import plain
 from langchain_threadmem.messages.roles import role_of
 from langchain_threadmem.messages.text import cut, one_line, visible
 from langchain_threadmem.messages.tool_pairs import calls_tools

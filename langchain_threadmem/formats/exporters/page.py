@@ -18,7 +18,7 @@ from typing import NamedTuple
 from langchain_threadmem.formats.exporters.layout import Layout, Strand
 from langchain_threadmem.formats.exporters.page_words import STATES, hover
 from langchain_threadmem.messages.display import body_of, content_of, label_of, preview_of
-from langchain_threadmem.messages.markup.rendering import to_html as html_of
+from langchain_threadmem.messages.rendering import to_html as html_of
 from langchain_threadmem.messages.roles import role_of
 from langchain_threadmem.messages.text import escape, plural
 from langchain_threadmem.storage.schema import State

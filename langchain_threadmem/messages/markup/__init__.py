@@ -1,1 +1,0 @@
-"""Markup: Markdown and code as trees of elements."""
