@@ -24,8 +24,8 @@ from benchmarks.growth import before_and_after
 from benchmarks.postgres import chat
 from benchmarks.statements import WordVectors
 from langchain_threadmem import MemorySystem, ThreadMemSaver
+from langchain_threadmem.storage.partitioning.compiler import partitioned_tables
 from langchain_threadmem.storage.partitioning.partition import partition
-from langchain_threadmem.storage.partitioning.partitioned_tables import partitioned_tables
 from langchain_threadmem.storage.pipeline import Pipeline
 
 PARTITIONS = 8

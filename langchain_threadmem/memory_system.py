@@ -41,7 +41,7 @@ from langchain_threadmem.maintenance.removal.erase import Receipt, Scrubbed
 from langchain_threadmem.maintenance.removal.forget import Forgotten
 from langchain_threadmem.maintenance.removal.reset import Cascade
 from langchain_threadmem.maintenance.removal.scores import Scorer
-from langchain_threadmem.maintenance.statistics.verbs import Statistics, statistics
+from langchain_threadmem.maintenance.statistics import Statistics, statistics
 from langchain_threadmem.maintenance.verify import Verification, verify_system
 from langchain_threadmem.messages.ids import name_of
 from langchain_threadmem.recall import unfold
@@ -49,7 +49,7 @@ from langchain_threadmem.recall.results import Recollection
 from langchain_threadmem.selection.moves.corrections import reset_corrections
 from langchain_threadmem.settings import MemorySettings
 from langchain_threadmem.summaries import verbs as summaries_verbs
-from langchain_threadmem.summaries.grouping import Limits, most_tokens
+from langchain_threadmem.summaries.hierarchy import Limits, most_tokens
 from langchain_threadmem.summaries.run import By, Summarising
 from langchain_threadmem.summaries.summarizers import (
     ExtractiveSummarizer,

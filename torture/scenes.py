@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 from langchain_core.messages import BaseMessage, HumanMessage
 
 from langchain_threadmem import MemorySystem, ThreadMemSaver, ThreadMemStore
-from langchain_threadmem.apps.transfer.backup import backup
-from langchain_threadmem.apps.transfer.convert import convert
+from langchain_threadmem.apps.transfer.convert import backup, convert
 from langchain_threadmem.engine.flow import run
 from langchain_threadmem.errors import InputError, UnitNotFoundError
 from langchain_threadmem.maintenance import repair as repairing

@@ -14,7 +14,7 @@ from langchain_threadmem.storage.statements import Conn
 
 MODULES = (
     "langchain_threadmem.langgraph.checkpoints.upkeep",
-    "langchain_threadmem.langgraph.items.upkeep",
+    "langchain_threadmem.langgraph.items.queries",
 )
 """The modules with the upkeep of a capability."""
 

@@ -30,10 +30,9 @@ from langchain_threadmem.messages.roles import source_of
 from langchain_threadmem.messages.times import own_time
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn
-from langchain_threadmem.summaries import grouping
+from langchain_threadmem.summaries import hierarchy
 from langchain_threadmem.summaries import queries as summary_queries
-from langchain_threadmem.summaries.grouping import Limits
-from langchain_threadmem.summaries.hierarchy import Changes, Condenser, Piece
+from langchain_threadmem.summaries.hierarchy import Changes, Condenser, Limits, Piece
 from langchain_threadmem.summaries.queries import StoredSummary, SummaryRow, delete_summaries
 from langchain_threadmem.summaries.summarizers import Summarizer, group_message, summary_of
 from langchain_threadmem.tree import append as writer
@@ -183,10 +182,10 @@ class Renewal:
     def _expect(self) -> None:
         new = self.plan.new
         self.call.expected += sum(
-            grouping.calls([piece.tokens for piece in pieces], self.call.limits) for pieces in new.values()
+            hierarchy.calls([piece.tokens for piece in pieces], self.call.limits) for pieces in new.values()
         )
         if self.plan.by == "thread" and len(new) > 1:
-            self.call.expected += grouping.calls([1] * len(new), self.call.limits)
+            self.call.expected += hierarchy.calls([1] * len(new), self.call.limits)
 
     def _write(self, texts: Sequence[str], context: str) -> Flow[MessageSummary]:
         call, tree = self.call, self.plan.tree

@@ -24,7 +24,7 @@ from langchain_threadmem.messages.ids import is_key, plain_text
 from langchain_threadmem.messages.roles import is_answer
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn
-from langchain_threadmem.summaries import grouping
+from langchain_threadmem.summaries import hierarchy
 from langchain_threadmem.summaries import queries as summary_queries
 from langchain_threadmem.summaries.hierarchy import Piece
 from langchain_threadmem.summaries.run import (
@@ -179,7 +179,7 @@ def _plan_session(
 def _threads(conn: Conn, source: int) -> dict[int, int]:
     """The thread that each node of a session belongs to, by number."""
     outline = nodes.outline(conn, source)
-    return grouping.own_threads([(row.seq, row.parent, row.state == State.LIVE) for row in outline])
+    return hierarchy.own_threads([(row.seq, row.parent, row.state == State.LIVE) for row in outline])
 
 
 def _plan_thread(

@@ -23,8 +23,7 @@ from sqlalchemy.engine import make_url
 
 from langchain_threadmem import MemorySystem, ThreadMemSaver, ThreadMemStore
 from langchain_threadmem.apps.cli.main import main
-from langchain_threadmem.apps.transfer.backup import backup
-from langchain_threadmem.apps.transfer.convert import Converted, convert
+from langchain_threadmem.apps.transfer.convert import Converted, backup, convert
 from langchain_threadmem.errors import InputError, PersistenceError
 from torture.children import Child, Report
 

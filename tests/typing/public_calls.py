@@ -73,7 +73,7 @@ from langchain_threadmem.long_term.lists.verbs import ConversationInfo, Page, Th
 from langchain_threadmem.maintenance.removal.erase import Receipt, Scrubbed
 from langchain_threadmem.maintenance.removal.forget import Forgotten
 from langchain_threadmem.maintenance.removal.scores import decay
-from langchain_threadmem.maintenance.statistics.verbs import Statistics
+from langchain_threadmem.maintenance.statistics import Statistics
 from langchain_threadmem.maintenance.verify import Verification
 from langchain_threadmem.recall.instructions.standing import Instruction
 from langchain_threadmem.selection.moves.corrections import Doubt

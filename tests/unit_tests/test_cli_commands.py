@@ -32,8 +32,7 @@ from langchain_threadmem.apps.cli.main import PROGRAM, main
 from langchain_threadmem.engine.flow import arun
 from langchain_threadmem.engine.flow import run as run_flow
 from langchain_threadmem.index.vector_index import Found
-from langchain_threadmem.maintenance.removal.unreadable import count_unreadable, remove_unreadable
-from langchain_threadmem.maintenance.repair import repair
+from langchain_threadmem.maintenance.repair import count_unreadable, remove_unreadable, repair
 from langchain_threadmem.storage import checksums
 from langchain_threadmem.storage.schema import embedding
 from langchain_threadmem.storage.statements import Statement

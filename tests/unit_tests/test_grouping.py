@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from langchain_threadmem import MemorySystem
-from langchain_threadmem.summaries.grouping import Limits, calls, group, most_tokens, own_threads
+from langchain_threadmem.summaries.hierarchy import Limits, calls, group, most_tokens, own_threads
 
 limits = st.builds(Limits, st.integers(2, 8), st.integers(1, 60))
 sizes = st.lists(st.integers(1, 40), max_size=40)

@@ -33,7 +33,7 @@ from langchain_threadmem.index.owner_index import catch_up_owner
 from langchain_threadmem.storage.schema import metadata
 from langchain_threadmem.storage.statements import Statement
 from langchain_threadmem.summaries import queries as summary_queries
-from langchain_threadmem.summaries.grouping import own_threads
+from langchain_threadmem.summaries.hierarchy import own_threads
 
 TABLES = [name for name in metadata.tables if name != "threadmem_migration"]
 

@@ -15,8 +15,8 @@ from sqlalchemy.engine import make_url
 from langchain_threadmem import ExtractiveSummarizer, MemorySystem, SemanticNodeSelector
 from langchain_threadmem.apps.cli.main import main
 from langchain_threadmem.apps.transfer.convert import convert
+from langchain_threadmem.storage.partitioning.compiler import partitioned_tables
 from langchain_threadmem.storage.partitioning.partition import partition
-from langchain_threadmem.storage.partitioning.partitioned_tables import partitioned_tables
 from langchain_threadmem.storage.postgres import PipelinedConn
 from langchain_threadmem.storage.row_security import secure
 

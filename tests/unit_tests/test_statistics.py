@@ -27,7 +27,7 @@ from langchain_threadmem import (
 )
 from langchain_threadmem.common.usage import Used
 from langchain_threadmem.engine.prompt_words import PromptWords
-from langchain_threadmem.maintenance.statistics import queries
+from langchain_threadmem.maintenance import sizes
 from langchain_threadmem.storage import schema
 from langchain_threadmem.storage.statements import Statement
 
@@ -94,7 +94,7 @@ def test_the_bytes_of_every_table_are_measured(system: MemorySystem, verbs: Wrap
 def test_without_dbstat_the_bytes_of_tables_are_estimated(
     monkeypatch: pytest.MonkeyPatch, verbs: Wrap
 ) -> None:
-    monkeypatch.setattr(queries, "_MEASURABLE", Statement.of(sqlite="SELECT 0", postgresql=""))
+    monkeypatch.setattr(sizes, "_MEASURABLE", Statement.of(sqlite="SELECT 0", postgresql=""))
     with MemorySystem(embeddings=False) as system:
         system.conversation("first").append("x" * 10_000, "Hi!")
         found = verbs(system).stats().database

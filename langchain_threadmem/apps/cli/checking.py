@@ -99,7 +99,7 @@ def repair(
     Of the problems that `verify` finds, those of indexes, words and vectors are repaired.
     """
     check_one(backup=backup is not None, no_backup=no_backup)
-    from langchain_threadmem.apps.transfer import backup as backing_up
+    from langchain_threadmem.apps.transfer import convert as converting
     from langchain_threadmem.engine.flow import run
     from langchain_threadmem.maintenance import repair as repairing
     from langchain_threadmem.storage.database import without_password
@@ -109,7 +109,7 @@ def repair(
     repaired = [owner for owner, one in found.items() if remove_unreadable or not one.ok]
     if repaired and not no_backup:
         target = backup or _copy_of(access.db)
-        backing_up.backup(access.db, target)
+        converting.backup(access.db, target)
         copy = without_password(target)
     for owner in repaired:
         with Access(access.db, owner).open() as system:
@@ -135,8 +135,8 @@ def repair(
 def _without_unreadable(system: MemorySystem, yes: bool) -> list[str]:
     """Remove what cannot be read if the user agrees; returns a sentence about it."""
     from langchain_threadmem.engine.flow import run
-    from langchain_threadmem.maintenance.removal.unreadable import count_unreadable
-    from langchain_threadmem.maintenance.removal.unreadable import remove_unreadable as remove
+    from langchain_threadmem.maintenance.repair import count_unreadable
+    from langchain_threadmem.maintenance.repair import remove_unreadable as remove
 
     counts = run(count_unreadable(system.runtime), system.runtime)
     lost = ", ".join(plural(count, noun) for noun, count in counts.items())

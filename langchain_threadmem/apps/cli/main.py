@@ -15,7 +15,7 @@ from contextlib import contextmanager
 import click
 
 from langchain_threadmem import __version__
-from langchain_threadmem.apps.cli import checking, deleting, editing, programs, reading, transfers
+from langchain_threadmem.apps.cli import checking, editing, programs, reading, transfers
 from langchain_threadmem.apps.cli.arguments import print_error
 from langchain_threadmem.errors import ThreadMemError
 
@@ -51,8 +51,7 @@ PROGRAM = _CommandGroup(
         ),
         *(reading.list_, reading.show, reading.search, reading.stats, reading.owners),
         *(programs.view, programs.chat),
-        *(editing.sort, editing.place, editing.summarize),
-        *(deleting.forget, deleting.erase),
+        *(editing.sort, editing.place, editing.summarize, editing.forget, editing.erase),
         *(checking.verify, checking.repair, checking.reindex, checking.secure, checking.partition),
         programs.completion,
     ],

@@ -184,8 +184,7 @@ def _access(access: Access, *, is_copy: bool) -> Iterator[Access]:
         return
     from tempfile import TemporaryDirectory
 
-    from langchain_threadmem.apps.transfer.backup import backup
-    from langchain_threadmem.apps.transfer.convert import convert
+    from langchain_threadmem.apps.transfer.convert import backup, convert
     from langchain_threadmem.storage.database import sqlite_file
 
     with access.open(read_only=True) as system:  # The owner of the database; a missing one is an error.

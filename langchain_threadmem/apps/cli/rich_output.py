@@ -18,7 +18,7 @@ from rich.tree import Tree
 from langchain_threadmem.formats.exporters.formats import Nodes
 from langchain_threadmem.formats.exporters.layout import Layout, line_of
 from langchain_threadmem.long_term.lists.verbs import ConversationInfo, ThreadInfo
-from langchain_threadmem.maintenance.statistics.verbs import Statistics
+from langchain_threadmem.maintenance.statistics import Statistics
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.messages.display import content_of
 from langchain_threadmem.messages.text import one_line, plural

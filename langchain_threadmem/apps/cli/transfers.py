@@ -197,12 +197,12 @@ def backup(access: Access, target: str, as_json: bool) -> int:
 
     The database may be in use. TARGET is a new file, or a folder of JSON: a name without a suffix.
     """
-    from langchain_threadmem.apps.transfer import backup as backing_up
-    from langchain_threadmem.maintenance.statistics.verbs import bytes_of
+    from langchain_threadmem.apps.transfer import convert as converting
+    from langchain_threadmem.maintenance.statistics import bytes_of
     from langchain_threadmem.storage.database import sqlite_file, without_password
 
     with progress_bar("backup") as update:
-        problems = backing_up.backup(access.db, target, lambda table, done, total: update(done, total, table))
+        problems = converting.backup(access.db, target, lambda table, done, total: update(done, total, table))
     file, target = sqlite_file(target), without_password(target)
     size = None if file is None else bytes_of(file)
     if as_json:

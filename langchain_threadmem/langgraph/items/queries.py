@@ -29,6 +29,7 @@ from sqlalchemy.dialects import postgresql
 
 from langchain_threadmem.errors import EncryptionError
 from langchain_threadmem.index import vectors as embeddings
+from langchain_threadmem.maintenance.upkeep import Upkeep
 from langchain_threadmem.storage import encryption_keys
 from langchain_threadmem.storage.encryption import SEALED_ITEM, is_sealed, name_of_item
 from langchain_threadmem.storage.row_security import check_sees_all_owners
@@ -459,6 +460,24 @@ def remove_ids(conn: Conn, ids: Sequence[int]) -> None:
     if ids:
         conn.run(_REMOVE, json.dumps(ids))
         conn.run(_REMOVE_VECTORS, json.dumps(ids))
+
+
+class _ItemsUpkeep(Upkeep):
+    subject, noun = "the items of the store", "store item"
+
+    def unreadable(self, conn: Conn, owner: str, *, remove: bool) -> int:
+        """The number of items whose value is no JSON, or is encrypted with another key."""
+        ids = unreadable(conn, owner)
+        if remove:
+            remove_ids(conn, ids)
+        return len(ids)
+
+    def prune(self, conn: Conn, owner: str) -> dict[str, int]:
+        """Remove the empty namespaces of an owner."""
+        return {"namespace": prune_all(conn, owner)}
+
+
+UPKEEP = _ItemsUpkeep()
 
 
 _this_list = (

@@ -1,4 +1,9 @@
-"""The SQL of partitioned databases: each comparison of a key also compares the tree.
+"""Partitioned databases: their tables, and the SQL in which a comparison of keys also compares trees.
+
+PostgreSQL requires the column by which a table is partitioned in each unique key of the table. The tables
+that grow with messages are partitioned by the hash of their tree. The others have a row for a conversation
+or a fork (`tree`, `profile`, `segment`, `watermark`), for a moved message (`graft`), or rows of owners and of
+LangGraph's store, which belong to no tree. `segment` gives the tree of each key.
 
 A key of a node belongs to one tree, so `a.key = b.key` and `a.key = b.key AND a.tree = b.tree` select the
 same rows; with the second condition PostgreSQL reads one partition. `PartitionedCompiler` adds the condition
@@ -13,16 +18,68 @@ up each row by tree and key; the row to look up is the left one, if both tables 
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Any, cast
 
-from sqlalchemy import Alias, BinaryExpression, BindParameter, Case, ColumnElement, Insert, Table
+from sqlalchemy import (
+    Alias,
+    BigInteger,
+    BinaryExpression,
+    BindParameter,
+    Case,
+    Column,
+    ColumnElement,
+    Index,
+    Insert,
+    MetaData,
+    PrimaryKeyConstraint,
+    Table,
+)
+from sqlalchemy.dialects.postgresql import TSVECTOR
 from sqlalchemy.dialects.postgresql.psycopg import PGCompiler_psycopg
 from sqlalchemy.dialects.postgresql.psycopg import dialect as psycopg
 from sqlalchemy.sql import operators
 from sqlalchemy.sql.elements import ColumnClause, Grouping
 
-from langchain_threadmem.storage.partitioning.partitioned_tables import KEYED_BY_NODE, TREE, WITHOUT_TREE
+from langchain_threadmem.storage import schema
 from langchain_threadmem.storage.schema import POSITION_BITS, graft, segment
+
+TREE = "tree"
+_lexicon = Table(
+    schema.LEXICON,
+    MetaData(),
+    Column("key", BigInteger, primary_key=True, autoincrement=False),
+    Column("words", TSVECTOR, nullable=False),
+)
+Index(f"{schema.LEXICON}_words", _lexicon.c.words, postgresql_using="gin")
+_OF_NODES = (
+    *(schema.node, schema.message_summary, schema.placement, schema.unit, schema.embedding),
+    *(schema.document, schema.summary, _lexicon),
+)
+_OF_TREES = (schema.lineage, schema.checkpoint, schema.blob, schema.write)
+KEYED_BY_NODE = frozenset(table.name for table in _OF_NODES)
+"""The partitioned tables whose rows have the key of a node."""
+WITHOUT_TREE = frozenset(table.name for table in _OF_NODES if TREE not in table.c)
+"""The tables whose rows have a tree in a partitioned database only."""
+
+
+@cache
+def partitioned_tables() -> tuple[Table, ...]:
+    """The partitioned tables."""
+    stored = MetaData()
+    for table in (*schema.metadata.sorted_tables, _lexicon):
+        table.to_metadata(stored)
+    for name in WITHOUT_TREE:
+        stored.tables[name].append_column(Column(TREE, BigInteger, nullable=False))
+    tables = tuple(stored.tables[table.name] for table in (*_OF_NODES, *_OF_TREES))
+    for table in tables:
+        if TREE not in table.primary_key.columns:
+            # The tree is first, so that the nodes of a range of keys of a tree are a range of the index.
+            table.c[TREE].primary_key = True
+            table.append_constraint(PrimaryKeyConstraint(TREE, *table.primary_key.columns.keys()))
+        table.dialect_options["postgresql"]["partition_by"] = f"HASH ({TREE})"
+    return tables
+
 
 _VALUES = re.compile(r"(INSERT INTO \w+ )\(([^)]*)\) VALUES \((.*?)\)( ON CONFLICT .*)?")
 _ROWS = re.compile(r"(INSERT INTO \w+ )\(([^)]*)\) (SELECT .*?)( ON CONFLICT .*)?")

@@ -13,7 +13,7 @@ from langchain_threadmem.errors import InputError
 from langchain_threadmem.storage import schema
 from langchain_threadmem.storage.database import quoted, unopened
 from langchain_threadmem.storage.migrations import LOCK, drop_views
-from langchain_threadmem.storage.partitioning.partitioned_tables import TREE, WITHOUT_TREE, partitioned_tables
+from langchain_threadmem.storage.partitioning.compiler import TREE, WITHOUT_TREE, partitioned_tables
 from langchain_threadmem.storage.row_security import check_sees_all_owners
 from langchain_threadmem.storage.statements import Conn, Statement
 

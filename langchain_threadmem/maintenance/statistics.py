@@ -12,8 +12,8 @@ from langchain_threadmem.engine.prompt_words import PromptCounter, PromptWords
 from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.index import watermarks
 from langchain_threadmem.index.indexes import Indexes
+from langchain_threadmem.maintenance import sizes
 from langchain_threadmem.maintenance.removal import tables
-from langchain_threadmem.maintenance.statistics import queries
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import placements
 from langchain_threadmem.tree.node import Bias
@@ -82,11 +82,11 @@ def statistics(runtime: Runtime) -> Flow[Statistics]:
 
     def read(
         conn: Conn,
-    ) -> tuple[queries.Counts, int, Bias, int | None, int, tuple[Mapping[str, int], bool]]:
-        counted, bias = queries.counts(conn, owner), placements.bias_of(conn, owner)
+    ) -> tuple[sizes.Counts, int, Bias, int | None, int, tuple[Mapping[str, int], bool]]:
+        counted, bias = sizes.counts(conn, owner), placements.bias_of(conn, owner)
         unindexed = sum(watermarks.missing(conn, owner, indexes.lexicon).values())
         owners = None if conn.restricted else len(tables.owners(conn))
-        return counted, unindexed, bias, owners, queries.size(conn), queries.table_sizes(conn)
+        return counted, unindexed, bias, owners, sizes.size(conn), sizes.table_sizes(conn)
 
     counted, unindexed, bias, owners, size, (table_bytes, estimated) = yield from Sql(read)
     path, directory = runtime.database.path, indexes.settings.directory

@@ -1,1 +1,0 @@
-"""Statistics: counts of an owner's data, and sizes of the database."""
