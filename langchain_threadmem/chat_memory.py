@@ -25,7 +25,7 @@ from langchain_threadmem.formats.exporters.mermaid import MermaidOptions
 from langchain_threadmem.index.owner_index import flush
 from langchain_threadmem.long_term.lists import verbs as catalogue
 from langchain_threadmem.long_term.lists.verbs import Page, ThreadInfo
-from langchain_threadmem.maintenance.removal import forget, reset
+from langchain_threadmem.maintenance.removal import erase, forget
 from langchain_threadmem.maintenance.verify import Verification, verify_conversation
 from langchain_threadmem.messages.codec import MessageInput
 from langchain_threadmem.messages.ids import name_of
@@ -605,7 +605,7 @@ class ChatMemory:
             >>> len(memory)
             0
         """
-        return reset.erase(self._runtime, self.conversation_id)
+        return erase.reset(self._runtime, self.conversation_id)
 
     areset = averb(reset)
 

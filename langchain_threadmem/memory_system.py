@@ -37,9 +37,8 @@ from langchain_threadmem.long_term.sessions import CurrentSession
 from langchain_threadmem.long_term.sources import Sources
 from langchain_threadmem.maintenance.rekey import rekey
 from langchain_threadmem.maintenance.removal import erase, forget
-from langchain_threadmem.maintenance.removal.erase import Receipt, Scrubbed
+from langchain_threadmem.maintenance.removal.erase import Cascade, Receipt, Scrubbed
 from langchain_threadmem.maintenance.removal.forget import Forgotten
-from langchain_threadmem.maintenance.removal.reset import Cascade
 from langchain_threadmem.maintenance.removal.scores import Scorer
 from langchain_threadmem.maintenance.statistics import Statistics, statistics
 from langchain_threadmem.maintenance.verify import Verification, verify_system

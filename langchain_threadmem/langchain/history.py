@@ -25,7 +25,7 @@ from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import OwnerMismatchError
 from langchain_threadmem.langgraph._system import check_system, checked_owner, shared_system, system_of_run
 from langchain_threadmem.langgraph.routing.store_messages import remember
-from langchain_threadmem.maintenance.removal import reset
+from langchain_threadmem.maintenance.removal import erase
 from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.ids import name_of
 from langchain_threadmem.messages.prompt import from_human
@@ -145,7 +145,7 @@ class ThreadMemChatMessageHistory(BaseChatMessageHistory):
     @verb
     def clear(self) -> Flow[None]:
         """Remove every message of this conversation."""
-        yield from reset.erase(self._runtime, self._session_id)
+        yield from erase.reset(self._runtime, self._session_id)
         self._shown = None
 
     aclear = averb(clear)

@@ -21,7 +21,7 @@ from langchain_threadmem.index.units.queries import read_units
 from langchain_threadmem.index.units.unit import MemoryUnit, message_from
 from langchain_threadmem.index.units.visits import Visits
 from langchain_threadmem.long_term.sources import Sources
-from langchain_threadmem.maintenance.removal.reset import Cascade, erase
+from langchain_threadmem.maintenance.removal.erase import Cascade, reset
 from langchain_threadmem.messages.codec import messages_of
 from langchain_threadmem.messages.ids import name_of
 from langchain_threadmem.storage.statements import Conn
@@ -96,7 +96,7 @@ def remove(runtime: Runtime, session: str, cascade: Cascade) -> Flow[None]:
     if cascade not in get_args(Cascade):
         raise InputError(f"cascade={cascade!r} is neither 'stale' nor 'delete'")
     yield from _check_exists(runtime, session)
-    yield from erase(runtime, session, cascade)
+    yield from reset(runtime, session, cascade)
 
 
 def add(

@@ -28,7 +28,7 @@ from langchain_threadmem.langgraph.checkpoints.values import (
     spans_of,
     unpack,
 )
-from langchain_threadmem.maintenance.removal.reset import erase
+from langchain_threadmem.maintenance.removal.erase import reset
 from langchain_threadmem.messages.parts import TypedBytes
 from langchain_threadmem.storage import encryption_keys
 from langchain_threadmem.storage.schema import SUMMARIES, State
@@ -39,7 +39,7 @@ from langchain_threadmem.tree import copying, nodes, stale_marks, superseding, t
 
 def delete_thread(runtime: Runtime, thread: str) -> Flow[None]:
     """Delete the conversation of a thread with its checkpoints."""
-    return erase(runtime, thread)
+    return reset(runtime, thread)
 
 
 def delete_for_runs(archive: Archive, runs: Sequence[str]) -> Flow[None]:

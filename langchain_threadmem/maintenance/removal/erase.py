@@ -1,4 +1,4 @@
-"""Verbs of erasing: rows, words, vectors and bytes are removed, with a receipt.
+"""Verbs of erasing: rows, words, vectors and bytes are removed, with a receipt; conversations are emptied.
 
 One transaction removes messages, their words and vectors, checkpoints, and every summary that may quote the
 messages; no clean-up is left for later. Then the caches of the process and the log of the file are emptied,
@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Literal
 
 from langchain_threadmem.common.inputs import zoned
 from langchain_threadmem.engine import telemetry
@@ -22,7 +23,7 @@ from langchain_threadmem.index import lexicon, watermarks
 from langchain_threadmem.index.empty_tree import empty_tree
 from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.index.owner_index import empty, stop_filling
-from langchain_threadmem.index.removal import take_out
+from langchain_threadmem.index.removal import Removed, drop, take_out
 from langchain_threadmem.index.units import memory
 from langchain_threadmem.index.units.visits import Visits
 from langchain_threadmem.index.vector_index import ClearableIndex, VectorIndex
@@ -33,9 +34,11 @@ from langchain_threadmem.messages.ids import name_of
 from langchain_threadmem.messages.tool_pairs import with_results_below
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.summaries import queries as summary_queries
-from langchain_threadmem.tree import nodes, trees
+from langchain_threadmem.tree import nodes, stale_marks, trees
 from langchain_threadmem.tree.node import nodes_of
 
+Cascade = Literal["stale", "delete"]
+"""The fate of the summaries above an emptied conversation."""
 _NOT_OPEN = "the vector index: another process has it open, or it cannot be opened from here"
 
 
@@ -228,6 +231,32 @@ def scrub(runtime: Runtime) -> Flow[Scrubbed]:
             reason = yield from empty(index, runtime.owner)
         unscrubbed += [reason] if reason else []
     return Scrubbed((*unscrubbed, *(yield from _scrub_database(runtime, rewrite=True))))
+
+
+@telemetry.observed("delete_memory", telemetry.of_name)
+def reset(runtime: Runtime, name: str, cascade: Cascade = "delete") -> Flow[None]:
+    """Empty a conversation in every scope, with its summaries, and delete its checkpoints.
+
+    Summaries of the long-term memory, which may quote it, are deleted too or become stale.
+    """
+    owner = runtime.owner
+
+    def clear(conn: Conn) -> Removed:
+        own = [tree for _, tree in trees.scopes(conn, owner, name)]
+        quoting = summary_queries.lock_quoting(conn, owner, [name], own) if own else []
+        indexed = any(watermarks.indexed(conn, tree) for tree in own)
+        removed = {tree: [row.key for row in nodes.outline(conn, tree)] for tree in own}
+        if cascade == "delete" and own:
+            summaries = summary_queries.empty_quoting(conn, owner, [name])
+            removed, indexed = removed | summaries.keys, indexed or summaries.indexed
+        for tree in quoting:
+            stale_marks.mark_stale(conn, stale_marks.above_tree(conn, tree))
+            summary_queries.clear_drafts(conn, tree)
+        for tree in own:
+            empty_tree(conn, tree, owner)
+        return Removed(removed, indexed)
+
+    yield from drop(runtime, (yield from Sql(clear, write=True)))
 
 
 def check(runtime: Runtime, receipt: Receipt) -> Flow[Receipt]:
