@@ -44,11 +44,7 @@ class Forkable:
     """An object that a forked child cannot use unchanged, and that is not copied into another process."""
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
-        """Refuse `pickle` and `copy.deepcopy`: neither copies a thread or a connection.
-
-        Raises:
-            InputError: Always; the error names what to pass instead.
-        """
+        """Refuse `pickle` and `copy.deepcopy`: neither copies a thread or a connection."""
         raise InputError(
             "a memory has open connections, which cannot be pickled or copied: pass its URL, its owner and "
             "the name of the conversation, and open MemorySystem(url, owner=...) in the other process; in a "

@@ -75,9 +75,6 @@ def seconds_of(time: datetime) -> float:
 def check_one_of(name: str, value: object, allowed: Iterable[object]) -> None:
     """Refuse a value of an option that is none of the allowed values.
 
-    Raises:
-        InputError: The value is not allowed; the error names the allowed values.
-
     Example:
         >>> check_one_of("order", "backwards", ("chronological", "relevance"))
         Traceback (most recent call last):
@@ -90,9 +87,6 @@ def check_one_of(name: str, value: object, allowed: Iterable[object]) -> None:
 
 def check_no_class(name: str, value: object) -> None:
     """Refuse a class where an object of it is expected.
-
-    Raises:
-        InputError: The value is a class.
 
     Example:
         >>> check_no_class("window", dict)

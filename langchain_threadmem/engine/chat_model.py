@@ -147,10 +147,7 @@ def ask(
 
     Args:
         model: A chat model, or the name of a model.
-        messages: The question.
-        schema: The schema of the answer.
         usage: The statistics that count the call, even if it fails.
-        purpose: The purpose of the call.
         conversation: The conversation for which the call is counted, if any.
         run_name: The name of the call for callback handlers, see `child_runs.run_config`.
 

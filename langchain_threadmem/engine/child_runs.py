@@ -45,11 +45,9 @@ def call_as_run(
     """The step that calls users' code, as a child run if a run calls the verb.
 
     Args:
-        name: As for `run_config`.
-        conversation: As for `run_config`.
+        name, conversation: As for `run_config`.
         inputs: The inputs of the run.
-        function: As for `Call`.
-        afunction: As for `Call`.
+        function, afunction: As for `Call`.
     """
     from langchain_core.runnables import RunnableLambda
     from langchain_core.runnables.config import var_child_runnable_config

@@ -121,11 +121,7 @@ class Embedder:
         return np.stack([vectors[text] for text in texts]) if texts else np.empty((0, 0), np.float32)
 
     def expect(self, before: int | None, dimensions: int) -> None:
-        """Refuse vectors with another number of dimensions than earlier vectors.
-
-        Raises:
-            EmbeddingError: The numbers differ.
-        """
+        """Refuse vectors with another number of dimensions than earlier vectors."""
         if before not in (None, dimensions):
             raise EmbeddingError(
                 f"the embedding model {self.model!r} returned vectors of {dimensions} dimensions, "

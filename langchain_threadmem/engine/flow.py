@@ -225,11 +225,7 @@ async def _typed(running: Coroutine[Any, Any, T], runtime: Runtime) -> T:
 
 
 def _raise_damage(error: Exception, damage: str | None) -> None:
-    """Raise damage of the database in place of an error that the damage may have caused.
-
-    Raises:
-        PersistenceError: The database is damaged.
-    """
+    """Raise damage of the database in place of an error that the damage may have caused."""
     if damage:
         raise PersistenceError(
             f"{damage}, and what was read cannot be used ({type(error).__name__}); run verify() to see all "

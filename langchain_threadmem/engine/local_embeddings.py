@@ -242,11 +242,7 @@ class LocalEmbeddings(Embeddings):
 
 
 def check_texts(texts: Sequence[str]) -> None:
-    """Refuse texts that are not a sequence of strings.
-
-    Raises:
-        InputError: `texts` is a string, or an item is not a string.
-    """
+    """Refuse texts that are not a sequence of strings."""
     if isinstance(texts, str):
         raise InputError(f"texts is a sequence of strings, not the string {texts!r}; use [text]")
     for text in texts:

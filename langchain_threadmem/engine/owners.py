@@ -213,7 +213,6 @@ def owner_of_run(owner: OwnerOfRun, run: Run) -> str:
     Args:
         owner: A field of the context or of `configurable`, or a function of the run. The owner is a text, a
             number, a UUID, a member of an enumeration of these, or a user with an `identity`.
-        run: The run.
 
     Raises:
         OwnerRequiredError: The run names no owner, or names it in another form.
@@ -265,13 +264,6 @@ def check_person(run: Run, owner: str) -> None:
     stores, retrievers, tools, and the methods of a `MemorySystem`. What stores the run's own thread, such as
     a saver, does not, so that it can replace another saver.
 
-    Args:
-        run: The run.
-        owner: The owner of the memory.
-
-    Raises:
-        OwnerMismatchError: The run names another person.
-
     Example:
         >>> check_person(Run({"configurable": {"user_id": "ada", "owner": "langchain-ai"}}), "ada")
         >>> check_person(Run({"configurable": {"user_id": "bob"}}), "ada")
@@ -290,11 +282,7 @@ def check_person(run: Run, owner: str) -> None:
 
 
 def _check_agree(values: list[NamedOwner]) -> None:
-    """Refuse a run that names two owners.
-
-    Raises:
-        OwnerMismatchError: Two values differ.
-    """
+    """Refuse a run that names two owners."""
     for other in values[1:]:
         if other.name != values[0].name:
             raise OwnerMismatchError(

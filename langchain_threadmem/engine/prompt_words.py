@@ -82,10 +82,6 @@ class PromptCounter(Component):
     def count(self, conversation: str, prompt: Sequence[BaseMessage]) -> PromptWords:
         """Count a prompt.
 
-        Args:
-            conversation: The name of the conversation.
-            prompt: The messages.
-
         Returns:
             The words of this prompt.
         """

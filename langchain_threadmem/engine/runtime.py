@@ -270,11 +270,7 @@ class Resources(forking.Forkable):
 
 
 def check_cipher(cipher: object) -> None:
-    """Refuse an object that is not a cipher.
-
-    Raises:
-        InputError: It has no methods `encrypt` and `decrypt`.
-    """
+    """Refuse an object that is not a cipher."""
     check_no_class("cipher", cipher)
     if not (callable(getattr(cipher, "encrypt", None)) and callable(getattr(cipher, "decrypt", None))):
         raise InputError(

@@ -112,11 +112,7 @@ def check_memory(
     scope: ConversationScope | None,
     owner: OwnerOfRun | None,
 ) -> None:
-    """Refuse arguments that do not name a conversation or an owner.
-
-    Raises:
-        InputError: The arguments name neither, or contradict each other.
-    """
+    """Refuse arguments that do not name a conversation or an owner."""
     if isinstance(memory, ChatMemory):
         if conversation_id is not None and conversation_id != memory.conversation_id:
             raise InputError(

@@ -64,9 +64,7 @@ def known_in(
     middleware has shown it in this turn, else all messages of the state.
 
     Args:
-        runtime: The owner's memory.
         state: The state of the graph that calls a tool; `None` outside of a graph.
-        query: The query of the recall.
         asked: The message that is being answered, outside of a graph.
     """
     messages = messages_in(state)

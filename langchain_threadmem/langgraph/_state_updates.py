@@ -64,7 +64,6 @@ def state_update(routed: Routed, suggests: bool, messages_key: str | None) -> di
     """The update of a state; LangGraph ignores keys that the state does not have.
 
     Args:
-        routed: The route.
         suggests: Whether places are only suggested.
         messages_key: The key of the list to rewrite; `None` for none.
     """
@@ -132,11 +131,7 @@ def forget_removed(
     checkpointer, nothing tells a deleted message from one that a client no longer sends.
 
     Args:
-        conversation: The conversation.
-        messages: The list.
         lineage: The branch of the run; a run from an older checkpoint deletes nothing.
-        config: The configuration of the run.
-        channel: The channel of the list.
     """
     saver = config.get("configurable", {}).get(_CHECKPOINTER)
     if lineage.rewound or not isinstance(saver, BaseCheckpointSaver):
@@ -191,11 +186,7 @@ def with_own_summaries(
     """An update of a state, in which the running summaries are those of the thread that was selected.
 
     Args:
-        conversation: The conversation.
-        state: The state before the update.
-        given: The list of the state.
         routed: The route of its newest human message; the list is stored.
-        update: The update without summaries.
         messages_key: The state key of the list. A system message with a summary of another thread is removed
             from a list that is rewritten.
     """

@@ -47,7 +47,6 @@ def conversation_name(config: Mapping[str, Any], given: ConversationId) -> str:
     """The conversation of a LangGraph run: the name that the caller gives, else the run's `thread_id`.
 
     Args:
-        config: The run's configuration.
         given: A name, or a function from the configuration to a name.
 
     Raises:
@@ -124,7 +123,6 @@ def system_of_run(
     """The system of the owner of a run.
 
     Args:
-        system: The system of the integration.
         owner: The option `owner` of the integration.
         config: The configuration of the call, if any.
         shared: Whether the call reads or writes more than the thread of the run.

@@ -40,8 +40,6 @@ class Upkeep:
 
         Args:
             conn: A write transaction that has locked the tree.
-            tree: The tree of the conversation.
-            texts: The texts.
         """
 
     def delete_before(self, conn: Conn, tree: int, before: float) -> None:
@@ -64,7 +62,6 @@ class Upkeep:
 
         Args:
             conn: A transaction, which writes if `remove` is true.
-            owner: The owner.
             remove: Whether to remove these rows.
         """
         return 0
@@ -73,7 +70,6 @@ class Upkeep:
         """Bytes with encrypted parts, of a format that the capability has defined, with another key.
 
         Args:
-            kind: The name of the format.
             data: The bytes.
             text: Encrypts a text with the new key.
             value: Encrypts bytes of a serializer, with their format, with the new key.

@@ -332,7 +332,6 @@ def _shared(
     """The constant beginnings, or the constant ends, of texts, the longest first.
 
     Args:
-        read: The tokens of each text.
         boundary: The evidence that constant text of several texts needs to end after a number of tokens;
             `None` if it cannot end there.
     """
@@ -399,7 +398,6 @@ def _ends(sharing: Sequence[TokenizedPart], depth: int, *, begun: bool) -> Evide
 
     Args:
         sharing: The last tokens of the texts, the last first.
-        depth: The number of tokens.
         begun: Whether the texts have a constant beginning.
     """
     if not _leave_words(sharing, depth):

@@ -60,9 +60,6 @@ def table(rows: Sequence[Displayed], note: str = "") -> str:
     """An HTML table in the colours of the notebook, with a column for each name that has a content.
 
     Texts are escaped and cut, parts are rendered, and MathJax ignores both.
-
-    Args:
-        note: A sentence below the table.
     """
     cells = [row._cells() for row in rows]
     names = dict.fromkeys(name for row in cells for name, text in row.items() if text)

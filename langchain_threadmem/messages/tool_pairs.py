@@ -244,7 +244,6 @@ def with_results_below(rows: Iterable[tuple[int, int | None, str]], nodes: Colle
 
     Args:
         rows: Number, parent and message type of each node, in the order of the numbers.
-        nodes: Numbers of nodes.
 
     Example:
         >>> rows = [(1, None, "human"), (2, 1, "ai"), (3, 2, "tool"), (4, 3, "ai")]

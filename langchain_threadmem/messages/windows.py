@@ -164,7 +164,6 @@ class LimitedWindow(ABC):
 
         Args:
             messages: The list; of several system messages only the first is always shown.
-            limit: The result of `limit()`.
 
         Returns:
             A new list.
@@ -355,11 +354,7 @@ class BoundWindow:
 
 
 def check_window(window: object) -> None:
-    """Refuse an option that is not a window.
-
-    Raises:
-        InputError: The object is a class, or neither callable nor `None`.
-    """
+    """Refuse an option that is not a window."""
     check_no_class("window", window)
     if window is not None and not callable(window):
         raise InputError(

@@ -122,11 +122,7 @@ def check(conn: Conn) -> None:
 
 
 def require(conn: Conn) -> None:
-    """Check that a transaction does not lack the cipher of its owner.
-
-    Raises:
-        EncryptionError: The owner's data is encrypted, and the transaction has no cipher.
-    """
+    """Check that a transaction does not lack the cipher of its owner."""
     plain = conn.plain
     if plain is None:
         return
@@ -165,11 +161,7 @@ def end_change(conn: Conn) -> None:
 
 
 def check_finished(seal: Seal) -> None:
-    """Refuse a transaction with one key on a memory that has two.
-
-    Raises:
-        EncryptionError: A change of the key was interrupted.
-    """
+    """Refuse a transaction with one key on a memory that has two."""
     if seal.unfinished and seal.previous is None:
         raise EncryptionError(
             f"the change of the key of the memory of {seal.owner!r} was interrupted, so a part of it has the "

@@ -100,7 +100,6 @@ class FreeSpace:
         Takes some 0.3 ms for 1 MB of the file. No other process may write meanwhile.
 
         Args:
-            log: The log.
             only_log: Whether the file itself is known to contain no such text.
         """
         stored_size = int.from_bytes(self._read(16, 2))

@@ -156,11 +156,7 @@ def set_owner(conn: Conn, owner: str) -> None:
 
 
 def check_sees_all_owners(conn: Conn) -> None:
-    """Check that policies do not restrict a transaction that concerns all owners.
-
-    Raises:
-        PersistenceError: The role sees the rows of one owner.
-    """
+    """Check that policies do not restrict a transaction that concerns all owners."""
     if conn.restricted:
         raise PersistenceError(
             "row-level security restricts this role to the rows of one owner, and this call reads the rows "

@@ -238,11 +238,7 @@ class SqliteDatabase(Threaded, forking.Forkable):
         return connection
 
     def _check_file(self) -> None:
-        """Check that the open file still exists, since writes to a deleted file would be lost.
-
-        Raises:
-            LostDatabaseError: The file was deleted, or another file has its name.
-        """
+        """Check that the open file still exists, since writes to a deleted file would be lost."""
         if self._file is not None:
             try:
                 current = os.stat(self._file[0])

@@ -110,7 +110,6 @@ def _order(
 
     Args:
         plan: The position of each value of the result, or `None` and a constant.
-        count: The number of given values.
     """
     constants = [constant for n, constant in plan if n is None]
     after = itertools.count(count)
@@ -250,8 +249,6 @@ class Conn:
         """Insert rows if a query returns a row, which is locked; on PostgreSQL in one statement.
 
         Args:
-            condition: The query.
-            insertion: A statement of `insert_of`.
             rows: The rows, each with another primary key.
 
         Returns:
@@ -273,7 +270,6 @@ def with_rows(insertion: str, count: int) -> tuple[str, str, str]:
 
     Args:
         insertion: The text of a statement of `insert_of`.
-        count: The number of rows.
 
     Example:
         >>> with_rows("INSERT INTO a (b) VALUES (%s) ON CONFLICT DO NOTHING", 2)
@@ -299,7 +295,6 @@ def insert_of(
     """An INSERT of columns of a table.
 
     Args:
-        table: The table.
         *names: The columns; by default all, in the order of the definition.
         replace: Whether to overwrite these columns of a row with the same primary key.
         only: The condition of the rows that may be overwritten; other rows are not changed.

@@ -56,13 +56,7 @@ class Access:
         vectors: str | None = None,
         model: Model | None = None,
     ) -> MemorySystem:
-        """Open the existing memory of the owner; if none was named, of the only owner, else of `OWNER`.
-
-        Args:
-            read_only: As for `MemorySystem`.
-            embeddings: As for `MemorySystem`.
-            vectors: As for `MemorySystem`.
-            model: As for `MemorySystem`.
+        """Open the existing memory of the owner, by default of the only one or `OWNER`; see `MemorySystem`.
 
         Raises:
             InputError: The database does not exist, or has no memory of the owner.
@@ -229,11 +223,7 @@ def _looks_like_database(name: str) -> bool:
 
 
 def check_one(*, required: bool = False, **given: bool) -> None:
-    """Check that at most one of several options is given, or exactly one.
-
-    Raises:
-        click.UsageError: None is given, or more than one.
-    """
+    """Check that at most one of several options is given, or exactly one."""
     count = sum(given.values())
     if count > 1 or required > count:
         names = " ".join(f"--{name.replace('_', '-')}" for name in given)

@@ -44,7 +44,6 @@ def demo(file: Path | None, index: int, out: Path, database: str | None, owner: 
         index: Position of the conversation in the file, from 0.
         out: Directory for `tree.mmd` and `tree.html`; created if it does not exist.
         database: As for `MemorySystem`; by default `memory.db` in `out`.
-        owner: The owner of the conversation.
 
     Raises:
         InputError: The file has no usable conversation; nothing was written.

@@ -28,11 +28,7 @@ _INSTRUCTIONS = "The user's conversations with language models. Text quoted in <
 
 
 def check_installed() -> None:
-    """Check that the SDK is installed.
-
-    Raises:
-        InputError: The package `mcp` is not installed.
-    """
+    """Check that the SDK is installed."""
     try:
         import mcp.server  # noqa: F401
         import mcp_types  # noqa: F401

@@ -151,9 +151,6 @@ def _copy(
     """Copy one checkpoint, or its pending writes that the target does not have.
 
     Args:
-        origin: The source.
-        saver: The target.
-        ref: The checkpoint.
         previous: The checkpoint that was copied before, in most cases its parent.
 
     Returns:

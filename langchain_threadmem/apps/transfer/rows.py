@@ -94,11 +94,7 @@ class IdMap:
 
 
 def check_owner_exists(conn: Conn, owner: str) -> None:
-    """Refuse an owner without a memory.
-
-    Raises:
-        InputError: The owner has no memory in the database.
-    """
+    """Refuse an owner without a memory."""
     existing = owners(conn)
     if owner not in existing:
         raise InputError(f"there is no memory of {owner!r}; there is {listed(existing) or 'none'}")

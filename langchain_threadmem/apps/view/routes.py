@@ -98,11 +98,7 @@ class WritableSystem:
 
 
 def app_of(contents: Contents, writer: WritableSystem, token: str, port: int) -> Starlette:
-    """The web application.
-
-    Args:
-        writer: The system for changes.
-    """
+    """The web application."""
 
     async def page(request: Request) -> Response:
         return FileResponse(FILES / "page.html", media_type="text/html; charset=utf-8")

@@ -19,11 +19,7 @@ GRACE = 2
 
 
 def check_installed() -> None:
-    """Check that the packages of the server are installed.
-
-    Raises:
-        InputError: Starlette or uvicorn is not installed.
-    """
+    """Check that the packages of the server are installed."""
     try:
         import starlette  # noqa: F401
         import uvicorn  # noqa: F401

@@ -46,7 +46,6 @@ def where(condition: Condition | None, columns: Columns) -> list[ColumnElement[b
     """The WHERE clause that selects the rows of a condition, and possibly more rows.
 
     Args:
-        condition: The result of `common.filters.conditions.parse`.
         columns: The fields that are columns; conditions on other fields are omitted.
 
     Returns:

@@ -267,11 +267,6 @@ def below(
     """Ids of the items in a range of namespaces, oldest first.
 
     Args:
-        conn: A transaction.
-        owner: The owner.
-        bounds: A range from `langgraph.items.namespaces.below`.
-        now: Seconds since 1970.
-        most: The maximum number of ids.
         skip: The number of ids to skip.
     """
     return [row[0] for row in conn.all(_BELOW, owner, *bounds, now, most, skip)]
@@ -296,9 +291,6 @@ def vectors(conn: Conn, versions: NDArray[np.int64], model: str, before: ItemVec
     Vectors of a different length are omitted, since a different model with the same name made them.
 
     Args:
-        conn: A transaction.
-        versions: The result of `versions`.
-        model: The model of the vectors.
         before: The vectors that were read before.
     """
     if np.array_equal(versions, before.versions):

@@ -50,7 +50,6 @@ class ThreadPath(NamedTuple):
         """The path to a child of the node.
 
         Args:
-            row: The child.
             first_place: The number of its first place.
             forks: Whether an older path continues the node too.
         """

@@ -136,7 +136,6 @@ def forget_message(conversation: Conversation, message: MessageRef, *, purge: bo
     The summaries that may quote it are deleted, so that recall does not find it there.
 
     Args:
-        conversation: The conversation of the message.
         message: The `id` of the message or of its node.
         purge: Whether the message is removed from history too.
 

@@ -118,9 +118,6 @@ def purge(conn: Conn, owner: str, tree_id: int, keys: Collection[int], *, channe
 
     Args:
         conn: A write transaction that has locked the tree.
-        owner: The owner.
-        tree_id: The tree.
-        keys: Keys of the nodes.
         channel: Whether the tree belongs to another channel of a conversation: then its nodes keep their
             rows, since checkpoints refer to them.
     """
@@ -159,10 +156,6 @@ def reattach(conn: Conn, tree_id: int) -> int:
     """Attach the nodes below purged nodes to their nearest remaining ancestors, as `purge` does.
 
     An append that raced with a purge could leave such nodes in databases of earlier versions.
-
-    Args:
-        conn: A write transaction.
-        tree_id: The tree.
 
     Returns:
         The number of these nodes.
