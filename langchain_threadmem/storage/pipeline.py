@@ -68,6 +68,7 @@ class Pipeline:
         self._sent = self._received = self._last = 0
         self._rows: dict[int, list[tuple[Any, ...]]] = {}
         self._prepares = self._is_transaction = False
+        self._later: list[tuple[str, Sequence[Sequence[Any]]]] = []
 
     @property
     def is_idle(self) -> bool:
@@ -86,6 +87,7 @@ class Pipeline:
 
     def __enter__(self) -> Pipeline:
         self._sent = self._received = 0
+        self._later.clear()
         self._pgconn.enter_pipeline_mode()
         return self
 
@@ -129,12 +131,17 @@ class Pipeline:
 
     def execute(self, sql: str, values: Sequence[Any] | None = None) -> int:
         """Send a statement; returns its number, for `rows`."""
+        if self._later:
+            self._flush()
         text, params = sql.encode() if values is None else _numbered(sql), None
         types: Sequence[int] = ()
         formats = None
         if values:
             adapter = self._adapter
-            params = adapter.dump_sequence(values, [self._auto] * len(values))
+            try:
+                params = adapter.dump_sequence(values, [self._auto] * len(values))
+            except (UnicodeEncodeError, OverflowError) as error:
+                raise refused(error) from error
             types, formats = adapter.types or (), adapter.formats
         name = self._name_of((sql, types), text) if self._prepares else None
         if name is None:
@@ -149,6 +156,24 @@ class Pipeline:
         """Send a statement once for each row of values."""
         for row in rows:
             self.execute(sql, row)
+
+    def later(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Send a statement for each row before the next one, in one statement with its neighbours."""
+        if any(queued == sql for queued, _ in self._later):
+            self._flush()  # It may change a row again, which one statement cannot.
+        self._later.append((sql, rows))
+
+    def _flush(self) -> None:
+        """Send the statements of `later`: all but the last are common table expressions of the last."""
+        queued, self._later = self._later, []
+        texts, values = list[str](), list[Any]()
+        for sql, rows in queued:
+            is_insertion = sql.startswith("INSERT ")
+            texts += ["{} {}{}".format(*with_rows(sql, len(rows)))] if is_insertion else [sql] * len(rows)
+            for row in rows:
+                values += row
+        parts = ", ".join(f"part{n} AS ({sql})" for n, sql in enumerate(texts[:-1]))
+        self.execute(f"WITH {parts} {texts[-1]}" if parts else texts[-1], values)
 
     def _name_of(self, statement: tuple[str, Sequence[int]], text: bytes) -> bytes | None:
         """The name of a prepared statement, which is prepared after some executions; `None` before."""
@@ -249,58 +274,19 @@ def _numbered(sql: str) -> bytes:
 class PipelinedConn(Conn):
     """An open transaction in a pipeline."""
 
-    __slots__ = ("_later", "_pipeline")
+    __slots__ = ("_pipeline",)
 
     def __init__(self, pipeline: Pipeline, form: FormName) -> None:
         super().__init__(pipeline, form)
         self._pipeline = pipeline
-        self._later: list[tuple[Statement, Sequence[Sequence[Any]]]] = []
-
-    def run(self, statement: Statement, *values: Any) -> None:
-        """Execute a statement that returns no rows."""
-        if self._later:
-            self._flush()
-        super().run(statement, *values)
-
-    def all(self, statement: Statement, *values: Any) -> list[tuple[Any, ...]]:
-        """Execute a statement and return all its rows."""
-        if self._later:
-            self._flush()
-        return super().all(statement, *values)
-
-    def many(self, statement: Statement, rows: Iterable[Sequence[Any]]) -> None:
-        """Execute a statement once for each row of values."""
-        if self._later:
-            self._flush()
-        super().many(statement, rows)
-
-    def script(self, *statements: str) -> None:
-        """Execute statements that are given as text, such as `COMMIT`."""
-        if self._later:
-            self._flush()
-        super().script(*statements)
 
     def later(self, statement: Statement, rows: Sequence[Sequence[Any]]) -> None:
         """Execute a statement for each row of values, in one statement with its neighbours."""
         if len(rows) > MOST_TOGETHER:
             self.many(statement, rows)
         elif rows:
-            if any(queued is statement for queued, _ in self._later):
-                self._flush()  # It may change a row again, which one statement cannot.
-            self._later.append((statement, rows))
-
-    def _flush(self) -> None:
-        """Execute the statements of `later`: all but the last are common table expressions of the last."""
-        queued, self._later = self._later, []
-        texts, values = list[str](), list[Any]()
-        for statement, rows in queued:
             sql, order = statement.forms.get(self._form) or statement.form(self._form)
-            is_insertion = sql.startswith("INSERT ")
-            texts += ["{} {}{}".format(*with_rows(sql, len(rows)))] if is_insertion else [sql] * len(rows)
-            for row in rows:
-                values += row if order is None else order(row)
-        parts = ", ".join(f"part{n} AS ({sql})" for n, sql in enumerate(texts[:-1]))
-        self._send(f"WITH {parts} {texts[-1]}" if parts else texts[-1], values)
+            self._pipeline.later(sql, rows if order is None else [order(row) for row in rows])
 
     def if_any(
         self, condition: BoundStatement, insertion: Statement, rows: Sequence[Sequence[Any]]
@@ -308,8 +294,6 @@ class PipelinedConn(Conn):
         """Insert rows if a query returns a row, which is locked; the first rows in the same statement."""
         if not rows:
             return self.all(condition[0], *condition[1])
-        if self._later:
-            self._flush()
         (sql, order), given = condition[0].form(self._form), condition[1]
         values = [*(given if order is None else order(given))]
         into, order_row = insertion.form(self._form)
@@ -317,7 +301,7 @@ class PipelinedConn(Conn):
         for row in first:
             values += row if order_row is None else order_row(row)
         before, listed, after = with_rows(into, len(first))
-        number = self._send(
+        number = self._pipeline.execute(
             f"WITH found AS ({sql} FOR UPDATE), inserted AS "
             f"({before} SELECT new.* FROM found CROSS JOIN ({listed}) AS new{after}) SELECT * FROM found",
             values,
@@ -327,18 +311,10 @@ class PipelinedConn(Conn):
             self.many(insertion, rest)
         return found
 
-    def _send(self, sql: str, values: Sequence[Any]) -> int:
-        try:
-            return self._pipeline.execute(sql, values)
-        except (UnicodeEncodeError, OverflowError) as error:
-            raise refused(error) from error
-
     def each(self, *queries: BoundStatement) -> list[list[tuple[Any, ...]]]:
         """Execute independent statements in one round trip."""
-        if self._later:
-            self._flush()
         numbers = []
         for statement, values in queries:
             sql, order = statement.forms.get(self._form) or statement.form(self._form)
-            numbers.append(self._send(sql, values if order is None else order(values)))
+            numbers.append(self._pipeline.execute(sql, values if order is None else order(values)))
         return [self._pipeline.rows(number) for number in reversed(numbers)][::-1]
