@@ -24,7 +24,7 @@ from langchain_threadmem.common.type_variables import K, V
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.index.documents import Document, DocumentRow
 from langchain_threadmem.index.vector_index import check_dimensions
-from langchain_threadmem.recall.postings import Postings
+from langchain_threadmem.recall.postings import Doubles, Postings
 from langchain_threadmem.recall.question import Question
 from langchain_threadmem.recall.results import Why
 from langchain_threadmem.recall.scoring import alone, parts_alone
@@ -161,13 +161,8 @@ class ShortTermMemory(LruCache[K, _CachedUnit[V]], Generic[K, V]):
             for entry in self._values.values():
                 entry.document = entry.document or document_of(entry.unit)
                 documents.append(entry.document)
-            postings = Postings(question.terms)
-            postings.add(
-                DocumentRow(n, n, None, "human", True, document) for n, document in enumerate(documents, 1)
-            )
-            parts = parts_alone(postings, question)
-            scores = alone(parts)
-            rows = np.flatnonzero(parts.own > 0)
+            own, scores = scores_by_words(documents, question)
+            rows = np.flatnonzero(own > 0)
             order = rows[np.argsort(-scores[rows], kind="stable")]
             ranked = (
                 Hit(keys[row], score, Why(lexical=score))
@@ -189,6 +184,14 @@ class ShortTermMemory(LruCache[K, _CachedUnit[V]], Generic[K, V]):
 
     def _dropped(self, key: K, value: _CachedUnit[V]) -> None:
         self._matrix = None
+
+
+def scores_by_words(documents: Iterable[Document], question: Question) -> tuple[Doubles, Doubles]:
+    """The lexical scores of documents without neighbours, and their scores on the scale of recall."""
+    postings = Postings(question.terms)
+    postings.add(DocumentRow(n, n, None, "human", True, document) for n, document in enumerate(documents, 1))
+    parts = parts_alone(postings, question)
+    return parts.own, alone(parts)
 
 
 def _checked(capacity: int) -> int:

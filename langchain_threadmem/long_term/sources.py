@@ -16,7 +16,7 @@ from langchain_threadmem.common.type_variables import K
 from langchain_threadmem.engine.flow import Call, Flow, Sql
 from langchain_threadmem.engine.runtime import Component, Runtime
 from langchain_threadmem.index import lexicon, vectors
-from langchain_threadmem.index.documents import DocumentRow, document_of_unit
+from langchain_threadmem.index.documents import document_of_unit
 from langchain_threadmem.index.embed import embed
 from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.index.owner_index import catch_up_owner
@@ -25,11 +25,9 @@ from langchain_threadmem.index.units.queries import read_units
 from langchain_threadmem.index.units.unit import MemoryUnit
 from langchain_threadmem.index.vector_index import ExactIndex, VectorIndex, check_dimensions
 from langchain_threadmem.long_term.external import ExternalCollection, ExternalUnit
-from langchain_threadmem.long_term.short_term import ShortTermMemory
-from langchain_threadmem.recall import scoring
+from langchain_threadmem.long_term.short_term import ShortTermMemory, scores_by_words
 from langchain_threadmem.recall.candidates import by_words, nearest
 from langchain_threadmem.recall.options import RecallOptions
-from langchain_threadmem.recall.postings import Postings
 from langchain_threadmem.recall.question import question_of
 from langchain_threadmem.recall.results import Why
 from langchain_threadmem.recall.search import CandidateHits, CosineRange, Hit, SearchSource
@@ -267,16 +265,10 @@ class ExternalSource(UnitSource[Hashable]):
         limit = most * CANDIDATES_PER_HIT * CANDIDATES_PER_HIT
         units = yield from Call(lambda: self.collection.holding(letters, limit))
         documents = [document_of_unit(unit, language) for unit in units]
-        postings = Postings(words.terms)
-        postings.add(
-            DocumentRow(n, n, None, "human", True, document) for n, document in enumerate(documents, 1)
-        )
-        parts = scoring.parts_alone(postings, words)
+        own, scores = scores_by_words(documents, words)
         return [
             self._hit(ExternalUnit(unit, NO_VECTOR, 0.0), score, Why(lexical=own_score))
-            for unit, own_score, score in zip(
-                units, parts.own.tolist(), scoring.alone(parts).tolist(), strict=True
-            )
+            for unit, own_score, score in zip(units, own.tolist(), scores.tolist(), strict=True)
             if own_score > 0
         ]
 

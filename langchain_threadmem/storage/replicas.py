@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from sqlalchemy.engine import URL
 
 from langchain_threadmem.common import forking
 from langchain_threadmem.common.type_variables import T
 from langchain_threadmem.errors import PersistenceError, ThreadMemError
+from langchain_threadmem.storage.database import ServerOptions
 from langchain_threadmem.storage.postgres import IS_PARTITIONED, LATEST, READ, PostgresDatabase
 from langchain_threadmem.storage.statements import Conn, Statement
 from langchain_threadmem.storage.transaction import Transaction
@@ -39,12 +40,9 @@ _REPLAYED = Statement.of(sqlite="", postgresql=_IF.format("pg_is_in_recovery()",
 """The position that a replica has replayed, `NULL` after its promotion; whether there are partitions."""
 
 
-class Options(TypedDict, total=False):
+class Options(ServerOptions, total=False):
     """The options of both connection pools."""
 
-    pool_size: int
-    max_overflow: int
-    prepared_statements: bool
     read_only: bool
 
 

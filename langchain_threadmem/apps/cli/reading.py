@@ -21,6 +21,7 @@ from langchain_threadmem.errors import InputError
 
 if TYPE_CHECKING:
     from langchain_threadmem.chat_memory import ChatMemory
+    from langchain_threadmem.maintenance.statistics import Statistics
     from langchain_threadmem.memory_system import MemorySystem
     from langchain_threadmem.recall.results import Recollection
     from langchain_threadmem.selection.moves.corrections import Doubt
@@ -164,16 +165,21 @@ def _index_words(system: MemorySystem, memory: ChatMemory | None) -> None:
 )
 def stats(access: Access, as_json: bool) -> None:
     """Count the data of an owner, and measure the database."""
-    found = []
-    for one in access.each():
-        with one.open(read_only=True) as system:
-            found.append(system.stats())
+    found = _statistics(access)
     if as_json:
         print_documents(access, {each.owner: asdict(each) for each in found})
     else:
         from langchain_threadmem.apps.cli import rich_output
 
         rich_output.write(rich_output.show_statistics(found))
+
+
+def _statistics(access: Access) -> list[Statistics]:
+    found = []
+    for one in access.each():
+        with one.open(read_only=True) as system:
+            found.append(system.stats())
+    return found
 
 
 @command(
@@ -185,11 +191,7 @@ def stats(access: Access, as_json: bool) -> None:
 )
 def owners(access: Access, as_json: bool) -> None:
     """List the owners of a database."""
-    everybody = replace(access, everybody=True)
-    found = []
-    for one in everybody.each():
-        with one.open(read_only=True) as system:
-            found.append(system.stats())
+    found = _statistics(replace(access, everybody=True))
     if as_json:
         print_json(
             [
