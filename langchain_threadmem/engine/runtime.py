@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Generic, Literal, TypeVar, Unpack
 from weakref import WeakSet, WeakValueDictionary
 
 from langchain_threadmem.common import forking
@@ -25,7 +25,7 @@ from langchain_threadmem.engine.flow import Flow, arun, run
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.messages.ids import name_of
 from langchain_threadmem.messages.parts import Parts, Serializer
-from langchain_threadmem.storage.database import unopened
+from langchain_threadmem.storage.database import Opening, unopened
 from langchain_threadmem.storage.encryption import Cipher, Seal
 from langchain_threadmem.storage.owned import OwnedDatabase
 from langchain_threadmem.storage.transaction import Database, on_event_loop
@@ -113,8 +113,6 @@ class Resources(forking.Forkable):
     def __init__(self, database: Database, embedder: Embedder) -> None:
         self.database = database
         self.embedder = embedder
-        self.read_only = False
-        """Whether nothing is written to the database, so that its indexes cannot be updated."""
         self.parts = Parts()
         """Writes and reads parts of messages that JSON cannot represent."""
         self.seal: Seal | None = None
@@ -144,17 +142,14 @@ class Resources(forking.Forkable):
         *,
         embeddings: Embeddings | Literal[False] | None = None,
         cipher: Cipher | None = None,
-        pool_size: int | None = None,
-        max_overflow: int | None = None,
-        read_only: bool = False,
+        **opening: Unpack[Opening],
     ) -> Resources:
         """Open the database behind a URL; see `MemorySystem` for the arguments.
 
         On an event loop the database is opened by the first transaction, so that the loop is not blocked.
         """
-        database = unopened(url, pool_size=pool_size, max_overflow=max_overflow, read_only=read_only)
+        database = unopened(url, **opening)
         resources = cls(database, Embedder(embeddings))
-        resources.read_only = read_only
         try:
             if cipher is not None:
                 resources.encrypt(cipher)
@@ -439,8 +434,8 @@ class Runtime(forking.Forkable):
 
     @property
     def read_only(self) -> bool:
-        """Whether nothing is written to the database."""
-        return self.resources.read_only
+        """Whether nothing is written to the database, so that its indexes cannot be updated."""
+        return self.resources.database.read_only
 
     @property
     def indexes_words(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TypedDict, cast
+from typing import TypedDict, Unpack, cast
 
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
@@ -26,12 +26,21 @@ _REPLICA = "replica"
 _REPLICA_VALUE = re.compile(rf"(?<=[?&]{_REPLICA}=)[^&]*")
 
 
+class Opening(TypedDict, total=False):
+    """How a database is opened; the size of the pool takes precedence over the URL."""
+
+    pool_size: int | None
+    max_overflow: int | None
+    read_only: bool
+
+
 class ServerOptions(TypedDict, total=False):
-    """The options of a PostgreSQL database that its URL may contain."""
+    """The options of a PostgreSQL database; its URL may contain all but the last one."""
 
     pool_size: int
     max_overflow: int
     prepared_statements: bool
+    read_only: bool
 
 
 def with_options(url: URL, pool: Mapping[str, int | None]) -> tuple[URL, ServerOptions]:
@@ -160,13 +169,7 @@ def quoted(database: str | Path) -> str:
     return repr(without_password(database))
 
 
-def open_database(
-    url: str | Path | None,
-    *,
-    pool_size: int | None = None,
-    max_overflow: int | None = None,
-    read_only: bool = False,
-) -> Database:
+def open_database(url: str | Path | None, **opening: Unpack[Opening]) -> Database:
     """Open a database, and create or migrate its tables.
 
     Raises:
@@ -181,7 +184,7 @@ def open_database(
         'sqlite'
         >>> database.close()
     """
-    database = unopened(url, pool_size=pool_size, max_overflow=max_overflow, read_only=read_only)
+    database = unopened(url, **opening)
     try:
         database.open()
     except BaseException:
@@ -190,13 +193,7 @@ def open_database(
     return database
 
 
-def unopened(
-    url: str | Path | None,
-    *,
-    pool_size: int | None = None,
-    max_overflow: int | None = None,
-    read_only: bool = False,
-) -> Database:
+def unopened(url: str | Path | None, **opening: Unpack[Opening]) -> Database:
     """The database of a URL, which the first transaction opens; this call does not access it.
 
     Args:
@@ -205,25 +202,25 @@ def unopened(
             for PostgreSQL, `?pool_size=20&max_overflow=0` limits the number of connections, and
             `?prepared_statements=false` (or `true`) decides whether connections prepare statements, which is
             otherwise found out; `?replica=` is the percent-encoded URL of a replica that serves reads.
-        pool_size: The number of connections to PostgreSQL that stay open; overrides the URL.
-        max_overflow: The maximum number of additional connections; overrides the URL.
-        read_only: Whether to allow reads only; opening then refuses a database that does not exist or is not
-            a memory.
+        opening: The size of the pool of PostgreSQL, and whether to allow reads only; opening then refuses a
+            database that does not exist or is not a memory.
 
     Raises:
         InputError: The URL is not the URL of a supported database, or an option does not apply to it.
     """
     location = parse_url(url)
-    pool = {"pool_size": pool_size, "max_overflow": max_overflow}
+    read_only = opening.get("read_only", False)
+    pool = {"pool_size": opening.get("pool_size"), "max_overflow": opening.get("max_overflow")}
     if isinstance(location, URL):
         from langchain_threadmem.storage.postgres import PostgresDatabase
         from langchain_threadmem.storage.replicas import ReplicatedDatabase
 
         server, replica = with_replica(location)
         server, options = with_options(server, pool)
+        options["read_only"] = read_only
         if replica is not None:
-            return ReplicatedDatabase(server, replica, read_only=read_only, **options)
-        return PostgresDatabase(server, read_only=read_only, **options)
+            return ReplicatedDatabase(server, replica, **options)
+        return PostgresDatabase(server, **options)
     for name, value in pool.items():
         if value is not None:
             raise InputError(f"{name}={value!r} is for PostgreSQL, but {str(url)!r} is SQLite; leave it out")

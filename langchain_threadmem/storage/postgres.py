@@ -120,7 +120,7 @@ class PostgresDatabase(Threaded, forking.Forkable):
         self._url = url
         self._prepares = prepared_statements
         self._is_direct = False  # whether the server itself answers, and no pooler
-        self._read_only = read_only
+        self.read_only = read_only
         self._sizes = pool_size, pool_size + max_overflow
         self._free: list[Pipeline] = []  # The connection that was used last has prepared statements.
         self._ended_count = 0  # the number of ended transactions
@@ -165,7 +165,7 @@ class PostgresDatabase(Threaded, forking.Forkable):
             raise
 
     def _create(self, conn: Conn) -> None:
-        if self._read_only:
+        if self.read_only:
             check(conn, self._name)
         else:
             # A migration, or the wait for that of another process, may take longer than a call.
@@ -209,7 +209,7 @@ class PostgresDatabase(Threaded, forking.Forkable):
     def _write(self, transaction: Transaction[T], owner: OwnedDatabase | None = None) -> T:
         import psycopg
 
-        begin = f"{LATEST}, READ ONLY" if self._read_only else LATEST
+        begin = f"{LATEST}, READ ONLY" if self.read_only else LATEST
         for _ in range(DEADLOCK_ATTEMPTS - 1):
             try:
                 return self._transact(begin, transaction, owner)
@@ -241,7 +241,7 @@ class PostgresDatabase(Threaded, forking.Forkable):
         try:
             with self._typed_errors(), self._connection() as pipeline:
                 # Row-level security names the owner in a transaction, and a pooler is no session.
-                is_session = self._is_direct and not (self.row_security or self._read_only)
+                is_session = self._is_direct and not (self.row_security or self.read_only)
                 # Encryption may store a proof of the key before the last statement.
                 is_plain = owner is None or owner.seal is None
                 is_last = is_session and is_plain and isinstance(transaction, LastWrite)

@@ -40,12 +40,6 @@ _REPLAYED = Statement.of(sqlite="", postgresql=_IF.format("pg_is_in_recovery()",
 """The position that a replica has replayed, `NULL` after its promotion; whether there are partitions."""
 
 
-class Options(ServerOptions, total=False):
-    """The options of both connection pools."""
-
-    read_only: bool
-
-
 class _Behind(Exception):  # noqa: N818 # never leaves this module
     """A replica lacks a state that this process has seen, or has a form of tables that it has not seen."""
 
@@ -59,10 +53,10 @@ class ReplicatedDatabase(PostgresDatabase):
         **options: The options of both pools; see `PostgresDatabase`.
     """
 
-    def __init__(self, url: URL, replica: URL, **options: Unpack[Options]) -> None:
+    def __init__(self, url: URL, replica: URL, **options: Unpack[ServerOptions]) -> None:
         super().__init__(url, **options)
         timed = {"connect_timeout": str(CONNECT_SECONDS)} | dict(replica.query)
-        self._replica = PostgresDatabase(replica.set(query=timed), **options | Options(read_only=True))
+        self._replica = PostgresDatabase(replica.set(query=timed), **options | ServerOptions(read_only=True))
         self._seen: int | None = None  # the position in the log up to which this process has seen commits
         self._writes = 0  # the number of beginnings and ends of writes
         self._ask_at: float = 0

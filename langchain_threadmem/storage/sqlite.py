@@ -71,7 +71,7 @@ class SqliteDatabase(Threaded, forking.Forkable):
             raise InputError(f"synchronous={synchronous!r} is not one of OFF, NORMAL, FULL, EXTRA")
         super().__init__()
         self.path = path
-        self._read_only = read_only
+        self.read_only = read_only
         self._begin_write = "BEGIN" if read_only else "BEGIN IMMEDIATE"
         self._synchronous = synchronous.upper()
         self._lock = forking.lock()
@@ -118,9 +118,9 @@ class SqliteDatabase(Threaded, forking.Forkable):
                 f"this process was forked during a transaction on {self._name}; "
                 "make a new ChatMemory or MemorySystem in this process"
             )
-        if self._read_only and self.path is None:
+        if self.read_only and self.path is None:
             raise InputError("a database in memory cannot be opened read-only; pass the path of a file")
-        if self._read_only and self.path is not None and not self.path.is_file():
+        if self.read_only and self.path is not None and not self.path.is_file():
             raise InputError(f"there is no database file {str(self.path)!r}; check the path")
         self._check_file()  # Otherwise SQLite would create an empty file.
         writer = self._connect()
@@ -129,7 +129,7 @@ class SqliteDatabase(Threaded, forking.Forkable):
         try:
             if not self._migrated:
                 cursor.execute(self._begin_write)
-                if self._read_only:
+                if self.read_only:
                     check(conn, self._name)
                 else:
                     migrate(conn, time.time())
@@ -145,7 +145,7 @@ class SqliteDatabase(Threaded, forking.Forkable):
             raise
         self._connections.add(writer)
         self._writer, self._cursor, self._conn = writer, cursor, conn
-        self._is_ready = self._read_only
+        self._is_ready = self.read_only
 
     def _add_triggers(self) -> None:
         """Create the triggers of the writer, before its first transaction; the caller has the lock."""
@@ -200,7 +200,7 @@ class SqliteDatabase(Threaded, forking.Forkable):
         try:
             location: str | Path = ":memory:" if self.path is None else self.path
             options: dict[str, Any] = {}
-            if self._read_only:
+            if self.read_only:
                 location = f"{Path(location).absolute().as_uri()}?mode={_read_only_mode(Path(location))}"
                 options = {"uri": True}
             connection = sqlite3.connect(
@@ -212,7 +212,7 @@ class SqliteDatabase(Threaded, forking.Forkable):
                 **options,
             )
             checksums.connect(connection)
-            if self._read_only:
+            if self.read_only:
                 connection.execute("PRAGMA query_only=ON")
                 return connection
             # A commit writes whole pages, so pages are small. Only for new files, and set before WAL.
@@ -273,7 +273,7 @@ class SqliteDatabase(Threaded, forking.Forkable):
                     if cursor.connection.in_transaction:
                         cursor.execute("ROLLBACK")
                     if isinstance(error, _UNREADABLE):
-                        raise translated(error, self._name, read_only=self._read_only) from error
+                        raise translated(error, self._name, read_only=self.read_only) from error
                     raise
                 return result
         finally:

@@ -57,6 +57,7 @@ class Database(Protocol):
     dialect: str
     path: Path | None
     """The file of an SQLite database on disk."""
+    read_only: bool
     closed: bool
 
     @property
