@@ -326,8 +326,9 @@ class TurnIndex:
 
     def nearest_among(self, id_: int | None, ids: Container[int]) -> int | None:
         """The first of some turn ends, from a turn end upwards."""
-        for _ in range(len(self._ends) + 1):  # No path has more turns.
-            if id_ is None or (end := self._end(id_)) is None:
+        ends = self._ends
+        for _ in range(len(ends) + 1):  # No path has more turns.
+            if id_ is None or (end := ends.get(id_) or self._end(id_)) is None:
                 return None
             if end.id in ids:
                 return end.id

@@ -13,6 +13,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 
 from langchain_threadmem import MemorySystem
 from langchain_threadmem.engine.flow import run
+from langchain_threadmem.errors import InvalidGraphStateError
 from langchain_threadmem.messages.roles import is_answer
 from langchain_threadmem.selection.tree_view import turns
 from langchain_threadmem.selection.turn_ends import TurnIndex
@@ -128,6 +129,26 @@ def test_a_thread_is_followed_up_to_its_opening_and_down_to_where_it_went_on_las
     assert [index.leaf(id_) for id_ in (2, 4, 8, 10)] == [6, 8, 8, 10]
     openings = [index.opening(id_) for id_ in (8, 6, 10)]
     assert [end and end.id for end in openings] == [2, 2, 10]
+
+
+def test_the_nearest_of_some_turns_is_found_upwards() -> None:
+    index = TurnIndex()
+    index.add(chain(*[kind("m") for _ in range(4) for kind in (HumanMessage, AIMessage)]))
+    assert [index.nearest_among(8, ids) for ids in ({8, 4}, {6, 2}, {2}, {1, 3}, ())] == [8, 6, 2, None, None]
+    assert index.nearest_among(None, {2}) is index.nearest_among(99, {2}) is None
+
+
+@pytest.mark.parametrize("links", [{4: 4}, {4: 8}, {2: 6}], ids=["itself", "a later turn", "the opening"])
+def test_a_circle_of_turns_has_no_end_but_an_error(links: dict[int, int]) -> None:
+    index = TurnIndex()
+    index.add(chain(*[kind("m") for _ in range(4) for kind in (HumanMessage, AIMessage)]))
+    for id_, previous in links.items():
+        end = index.end(id_)
+        assert end is not None
+        index._ends[id_] = end._replace(previous=previous)
+    assert index.nearest_among(8, {6}) == 6
+    with pytest.raises(InvalidGraphStateError, match="circle"):
+        index.nearest_among(8, {1})
 
 
 def test_a_turn_that_goes_on_is_followed_to_where_it_ends_now() -> None:

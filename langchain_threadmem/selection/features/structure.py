@@ -64,7 +64,7 @@ def compared_turns(turn_ends: Sequence[TurnEnd], index: TurnIndex, near: Sequenc
         The newest turns, about ten older turns that resemble the message, and the first turns of their
         threads. `previous` of each turn is its nearest ancestor among these turns, or `None`.
 
-    Cost: 0.2 ms, and 0.2 ms for each thousand turns between two of the returned turns.
+    Cost: 0.1 ms, and 0.1 ms for each thousand turns between two of the returned turns.
 
     Example:
         >>> from langchain_core.messages import AIMessage, HumanMessage
