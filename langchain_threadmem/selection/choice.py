@@ -22,6 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from langchain_threadmem.common.arrays import Floats
+from langchain_threadmem.common.cache import cache_of_texts
 from langchain_threadmem.common.visited import circle
 from langchain_threadmem.selection.features.phrases import language_of
 from langchain_threadmem.selection.features.structure import LEAST_CHANCE, Table
@@ -401,4 +402,9 @@ def _reason(
 
 
 def _short(turn: TurnEnd) -> str:
-    return textwrap.shorten(turn.human, 40, placeholder=" ...")
+    return _shortened(turn.human)
+
+
+@cache_of_texts(256)
+def _shortened(text: str) -> str:
+    return textwrap.shorten(text, 40, placeholder=" ...")
