@@ -1,4 +1,4 @@
-"""Programs that tests start: PgBouncer, and PostgreSQL servers with replicas."""
+"""Programs that tests start: PgBouncer, Pgpool-II, and PostgreSQL servers with replicas."""
 
 from __future__ import annotations
 
@@ -32,6 +32,26 @@ default_pool_size = {size}
 max_client_conn = 500
 logfile = {log}
 {more}
+"""
+
+_BALANCER = """
+backend_clustering_mode = 'streaming_replication'
+listen_addresses = '127.0.0.1'
+port = {listen}
+pcp_port = {control}
+socket_dir = '{place}'
+pcp_socket_dir = '{place}'
+pid_file_name = '{place}/pgpool.pid'
+logdir = '{place}'
+work_dir = '{place}'
+num_init_children = {clients}
+max_pool = 1
+load_balance_mode = on
+sr_check_period = 1
+sr_check_user = 'postgres'
+sr_check_database = 'postgres'
+failover_on_backend_error = off
+{servers}
 """
 
 
@@ -79,6 +99,43 @@ def pgbouncer(server: str, *roles: str, size: int = POOLED_CONNECTIONS, more: st
                 _wait_for(process, listen, log)
                 pooled = url.set(host="127.0.0.1", port=listen).difference_update_query(["host"])
                 yield pooled.render_as_string(hide_password=False)
+            finally:
+                process.terminate()
+
+
+@contextmanager
+def pgpool(*weights: tuple[PostgresServer, int], clients: int = 20) -> Iterator[str]:
+    """Pgpool-II before a primary and its replicas, with the share of reads of each; the URL through it.
+
+    Args:
+        *weights: The servers in any order, each with its share of reads.
+        clients: The number of clients that it serves at a time; others wait.
+    """
+    program = shutil.which("pgpool") or shutil.which("pgpool", path="/usr/sbin:/usr/local/sbin")
+    if program is None:
+        pytest.skip("Pgpool-II is not installed (apt-get install pgpool2)")
+    listen, user = free_port(), "nobody" if os.geteuid() == 0 else None
+    with tempfile.TemporaryDirectory(prefix="threadmem-pgpool-") as place:
+        log, configuration = Path(place) / "log", Path(place) / "pgpool.conf"
+        servers = "\n".join(
+            f"backend_hostname{n} = '127.0.0.1'\nbackend_port{n} = {server.port}\n"
+            f"backend_weight{n} = {weight}\nbackend_flag{n} = 'DISALLOW_TO_FAILOVER'"
+            for n, (server, weight) in enumerate(weights)
+        )
+        configuration.write_text(
+            _BALANCER.format(
+                listen=listen, control=free_port(), place=place, clients=clients, servers=servers
+            )
+        )
+        shutil.chown(place, user or os.geteuid())
+        command = [program, "-n", "-f", str(configuration)]
+        with (
+            log.open("wb") as output,
+            subprocess.Popen(command, stdout=output, stderr=output, user=user, cwd=place) as process,
+        ):
+            try:
+                _wait_for(process, listen, log)
+                yield f"postgresql://postgres@127.0.0.1:{listen}/postgres"
             finally:
                 process.terminate()
 

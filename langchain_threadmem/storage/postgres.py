@@ -9,6 +9,10 @@ Nothing outlives a transaction on its connection except prepared statements: loc
 row-level security belong to the transaction. A pooler such as PgBouncer, which gives each transaction any
 connection to the server, therefore serves all calls if no statement is prepared. The first statement finds
 out whether a pooler answers: the server's process is then not the process that the connection names.
+
+Pgpool-II keeps the process of a session, but sends the queries of a transaction to a replica until a
+statement is no query. If the server does not have the address that the connection names, each transaction
+therefore begins with a `SET`.
 """
 
 from __future__ import annotations
@@ -59,9 +63,11 @@ _STATE = (
     "SELECT pg_backend_pid(), set_config('jit', 'off', pg_backend_pid() <> {process}), "
     "set_config('default_transaction_isolation', 'read committed', pg_backend_pid() <> {process}), "
     f"(SELECT max(number) FROM {schema.migration.name}), relkind = 'v' OR row_security_active(oid), "
-    f"{IS_PARTITIONED} FROM pg_class WHERE oid = '{schema.tree.name}'::regclass"
+    f"{IS_PARTITIONED}, coalesce(host(inet_server_addr()), ''), current_setting('port')::int "
+    f"FROM pg_class WHERE oid = '{schema.tree.name}'::regclass"
 )
-"""The server's process, the number of the newest migration, and whether there are policies and partitions.
+"""The server's process, the number of the newest migration, whether there are policies and partitions, and
+the server's address.
 
 `process` is the process that the connection names. PostgreSQL compiles a statement of which it expects many
 rows, in 0.1 s, and it expects too many of a list of ranges of keys: the messages of a conversation among
@@ -119,7 +125,7 @@ class PostgresDatabase(Threaded, forking.Forkable):
         super().__init__(WRITER_THREADS)
         self._url = url
         self._prepares = prepared_statements
-        self._is_direct = False  # whether the server itself answers, and no pooler
+        self._is_direct = False  # whether the server itself answers, and no pooler or balancer of reads
         self.read_only = read_only
         self._sizes = pool_size, pool_size + max_overflow
         self._free: list[Pipeline] = []  # The connection that was used last has prepared statements.
@@ -180,12 +186,13 @@ class PostgresDatabase(Threaded, forking.Forkable):
             connection = pipeline.connection
             try:
                 state_of = _STATE.format(process=connection.info.backend_pid)
-                process, _, _, *state = connection.execute(state_of).fetchall()[0]
+                process, _, _, *state, host, port = connection.execute(state_of).fetchall()[0]
             except psycopg.errors.UndefinedTable:
                 return None
-            self._is_direct = process == connection.info.backend_pid
+            is_session = process == connection.info.backend_pid
+            self._is_direct = is_session and (host, port) == (connection.info.hostaddr, connection.info.port)
             if self._prepares is None:
-                self._prepares = self._is_direct
+                self._prepares = is_session
             found = _DatabaseState(*state)
             self._form = "partitioned" if found.partitioned else "postgresql"
             return found

@@ -21,13 +21,14 @@ import psycopg
 import pytest
 from conftest import ROLE, WordEmbeddings, secured_database
 from langchain_core.messages import HumanMessage
-from servers import PostgresServer
+from servers import PostgresServer, pgpool
 from sqlalchemy.engine import make_url
 
 from langchain_threadmem import MemorySystem
 from langchain_threadmem.errors import InputError, PersistenceError
 from langchain_threadmem.storage.database import open_database, without_password
 from langchain_threadmem.storage.partitioning.partition import partition
+from langchain_threadmem.storage.pipeline import PREPARE_AFTER
 from langchain_threadmem.storage.statements import Conn, Statement
 
 pytestmark = pytest.mark.postgres
@@ -130,6 +131,30 @@ def test_a_system_reads_what_it_wrote_while_the_replica_lags(
         servers.follow(True)
     assert read_on_replica(system.runtime.database)
     assert len(verb.messages()) == 12
+
+
+@pytest.mark.parametrize("first", ["primary", "replica"])
+def test_pgpool_that_sends_reads_to_a_replica_that_lags_is_no_reason_to_read_an_older_state(
+    servers: Pair, owner: str, verbs: Any, first: str
+) -> None:
+    weights = [(servers.primary, 0), (servers.replica, 1)]
+    MemorySystem(servers.primary.url, owner=owner, embeddings=False).close()
+    servers.follow(False)
+    try:
+        with (
+            pgpool(*(weights if first == "primary" else weights[::-1])) as url,
+            MemorySystem(url, owner=owner, embeddings=False) as system,
+        ):
+            verb = verbs(system.conversation("c"))
+            for n in range(PREPARE_AFTER + 2):
+                verb.append(f"figs {n}", "yes")
+                assert [message.text for message in verb.messages()][-2:] == [f"figs {n}", "yes"]
+                assert {hit.node.message.text for hit in verb.recall(f"{n}")} == {f"figs {n}"}
+            verb.edit(1, "plums")
+            assert [message.text for message in verb.messages()] == ["plums"]
+            assert system.verify().ok
+    finally:
+        servers.follow(True)
 
 
 def test_reads_on_a_replica_name_partitions_after_a_partitioning(servers: Pair, owner: str) -> None:
