@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TypedDict, Unpack, cast
+from urllib.parse import unquote
 
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
@@ -22,6 +23,8 @@ _POOL = {"pool_size": 1, "max_overflow": 0}
 _PREPARED = "prepared_statements"
 _SWITCH = {"true": True, "false": False}
 _PASSWORD = re.compile(r"(://[^/:@]*):.*@")
+_HOSTS = re.compile(r"(postgres(?:ql)?(?:\+\w+)?://(?:[^/?#]*@)?+)([^@/?#]*,[^@/?#]*)(.*)", re.DOTALL)
+"""A URL with several servers in the form of libpq, which SQLAlchemy takes as options."""
 _REPLICA = "replica"
 _REPLICA_VALUE = re.compile(rf"(?<=[?&]{_REPLICA}=)[^&]*")
 
@@ -128,7 +131,7 @@ def parse_url(url: str | Path | None) -> URL | tuple[Path | None, str]:
             f"{masked!r} is not a database URL; write {_FORMS}, or pass a file of this name as a pathlib.Path"
         )
     try:
-        parsed = make_url(url)
+        parsed = _server_url(url)
     except (ArgumentError, ValueError) as error:
         raise InputError(f"{masked!r} is not a database URL; write {_FORMS}") from error
     backend = parsed.get_backend_name()
@@ -149,6 +152,26 @@ def parse_url(url: str | Path | None) -> URL | tuple[Path | None, str]:
     file = parsed.database
     path = None if file in (None, "", ":memory:") else Path(str(file))
     return path, str(parsed.query.get("synchronous", "NORMAL"))
+
+
+def _server_url(url: str) -> URL:
+    """Parse a URL, whose servers may be written as in libpq, `postgresql://a:5432,b:5433/name`.
+
+    Raises:
+        ArgumentError: The URL is invalid.
+        ValueError: A port is no number.
+    """
+    several = _HOSTS.fullmatch(url)
+    if several is None:
+        return make_url(url)
+    hosts, ports = [], []
+    for server in several[2].split(","):
+        host, _, port = server.rpartition(":") if re.search(r":[^:\]]*$", server) else (server, "", "")
+        hosts.append(unquote(host.removeprefix("[").removesuffix("]")))
+        ports.append(str(int(port or "5432")))
+    return make_url(several[1] + several[3]).update_query_dict(
+        {"host": ",".join(hosts), "port": ",".join(ports)}
+    )
 
 
 def without_password(database: str | Path) -> str:

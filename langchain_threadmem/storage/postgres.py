@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy.dialects.postgresql.psycopg import dialect as psycopg_dialect
 from sqlalchemy.engine import URL
+from sqlalchemy.exc import ArgumentError
 
 from langchain_threadmem.common import forking
 from langchain_threadmem.common.type_variables import T
@@ -76,6 +77,8 @@ have committed meanwhile. A connection of a pooler is shared with other programs
 settings.
 """
 _NEXT_STEPS = {
+    "3F000": "create a schema of the search path (CREATE SCHEMA), or name one that exists: "
+    "ALTER ROLE app SET search_path = ...",
     "22P05": "create the database with the encoding UTF8, which has all characters",
     "25006": "the server follows another one, or default_transaction_read_only is on; write to the primary, "
     "or pass read_only=True",
@@ -351,15 +354,19 @@ class PostgresDatabase(Threaded, forking.Forkable):
 
     def _connect(self) -> psycopg.Connection[Any]:
         import psycopg
+        from psycopg.conninfo import make_conninfo
 
-        arguments, options = psycopg_dialect().create_connect_args(self._url)  # type: ignore[no-untyped-call]
-        # The encoding of a database, which psycopg uses otherwise, may be SQL_ASCII: texts would be bytes.
-        options |= {
-            "autocommit": True,
-            "prepare_threshold": None,
-            "client_encoding": "UTF8",
-        }
-        connection: psycopg.Connection[Any] = psycopg.connect(*arguments, **options)
+        try:
+            dialect = psycopg_dialect()  # type: ignore[no-untyped-call]
+            arguments, options = dialect.create_connect_args(self._url)  # type: ignore[no-untyped-call]
+            # The encoding of a database, which psycopg uses otherwise, may be SQL_ASCII: no text.
+            server = make_conninfo(*arguments, **options | {"client_encoding": "UTF8"})
+        except (ArgumentError, ValueError, psycopg.ProgrammingError) as error:
+            raise InputError(
+                f"{self._name}: {str(error).strip()}; a URL has the options of libpq, and pool_size, "
+                "max_overflow, prepared_statements and replica"
+            ) from error
+        connection: psycopg.Connection[Any] = psycopg.connect(server, autocommit=True, prepare_threshold=None)
         if self._is_direct:
             connection.execute("SET jit = off; SET default_transaction_isolation = 'read committed'")
         return connection

@@ -435,6 +435,7 @@ def test_a_database_that_cannot_be_written_is_refused(
         ("sqlite:/memory.db", "write sqlite:///memory.db or"),
         ("file:memory.db?mode=ro", "write sqlite:///memory.db or"),
         ("postgresql:memory", "postgresql://user@host/name"),
+        ("postgresql://a:1,b:x/name", "not a database URL.*write .*postgresql://user@host/name"),
         (":memory", "not a database URL"),
         ("", "pass a path"),
         (7, "7 is not a database; pass a path"),

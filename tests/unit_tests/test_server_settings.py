@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from urllib.parse import quote
 from uuid import uuid4
 
 import psycopg
@@ -14,7 +15,7 @@ import pytest
 from sqlalchemy.engine import make_url
 
 from langchain_threadmem import MemorySystem
-from langchain_threadmem.errors import PersistenceError, StorageBusyError
+from langchain_threadmem.errors import InputError, PersistenceError, StorageBusyError
 from langchain_threadmem.index import lexicon, watermarks
 from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.storage.database import open_database
@@ -193,6 +194,44 @@ def test_a_role_that_may_only_read_reads_and_is_told_why_a_write_fails(server_ur
             memory.append("Plums?")
     with MemorySystem(url, owner=owner, embeddings=False, read_only=True) as system:
         assert [hit.node.message.text for hit in system.conversation("c").recall("figs")] == ["Figs?"]
+
+
+@pytest.mark.parametrize("loop", ["sync", "async"])
+@pytest.mark.parametrize("first", ["nowhere:1", "nowhere", "[::1]:1"])
+def test_a_url_names_several_servers_as_libpq_does(
+    server_url: str, owner: str, first: str, loop: str
+) -> None:
+    server = make_url(server_url)
+    folder = quote(str(server.query["host"]), safe="")  # of a Unix socket
+    url = (
+        f"postgresql://{server.username}:a,b@{first},{folder}:{server.port or 5432}/{server.database}"
+        "?connect_timeout=2&target_session_attrs=read-write"
+    )
+    with MemorySystem(url, owner=owner, embeddings=False) as system:
+        memory = system.conversation("c")
+        asyncio.run(memory.aappend("Figs?")) if loop == "async" else memory.append("Figs?")
+        assert [message.text for message in memory.messages] == ["Figs?"]
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ("pgbouncer=true", '"pgbouncer".*options of libpq, and pool_size'),
+        ("row_factory=dict", '"row_factory".*options of libpq'),
+        ("host=a&host=b&port=1&port=2", "Can't mix 'multihost' formats.*options of libpq"),
+    ],
+)
+def test_an_option_that_no_server_has_is_refused(options: str, says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        open_database(f"postgresql://ada:secret@/chats?{options}")
+
+
+def test_a_database_without_a_schema_for_tables_says_how_to_get_one(server_url: str) -> None:
+    with (
+        new_database(server_url) as url,
+        pytest.raises(PersistenceError, match=r"(?s)no schema has been selected.*CREATE SCHEMA"),
+    ):
+        open_database(with_setting(url, "search_path=nowhere"))
 
 
 def test_the_server_compiles_no_statement(server_url: str, owner: str) -> None:
