@@ -350,6 +350,35 @@ def test_replies_of_teams_follow_their_messages(system: MemorySystem, tmp_path: 
     ]
 
 
+def test_pictures_and_subjects_of_teams_are_kept(system: MemorySystem, tmp_path: Path) -> None:
+    # Microsoft Graph v1.0: pasted pictures are images of the body, the title of a post is its subject.
+    picture = '<div><img src="https://graph.microsoft.com/1/$value" alt="{}" itemid="1"></div>'
+    message = {
+        "messageType": "message",
+        "chatId": "19:x",
+        "from": {"user": {"id": "u1", "displayName": "Ada"}},
+        "attachments": [],
+    }
+    texts = [(None, picture.format("map")), ("Lunch", "<p>At noon</p>" + picture.format("image"))]
+    value = [
+        {
+            "id": str(second),
+            "createdDateTime": f"2026-05-28T10:00:0{second}Z",
+            "subject": subject,
+            "body": {"contentType": "html", "content": text},
+            **message,
+        }
+        for second, (subject, text) in enumerate(texts)
+    ]
+    imported(system, tmp_path, {"value": value})
+    assert [said for *_, said in tree(system, "teams-19:x")] == [
+        "[image: map]",
+        "Lunch\n\nAt noon\n\n[image: image]",
+    ]
+    [file] = history(system, "teams-19:x")[0].message.additional_kwargs["files"]
+    assert file["src"] == "https://graph.microsoft.com/1/$value"
+
+
 def test_messages_of_rocket_chat_are_imported_from_the_api_and_from_a_download(
     system: MemorySystem, tmp_path: Path
 ) -> None:
@@ -391,6 +420,29 @@ def test_a_chat_of_signal_export_is_a_chain_named_after_its_folder(
         (2, "human", "Bob", "[file: map.png]"),
     ]
     assert history(system, "signal-Bob")[1].timestamp.isoformat() == "2026-05-28T10:00:02+00:00"
+
+
+def test_a_later_export_of_signal_has_other_reactions(system: MemorySystem, tmp_path: Path) -> None:
+    lines: list[dict[str, Any]] = [
+        {"date": f"2026-05-28T10:00:0{second}", "sender": "Bob", "body": body, "reactions": []}
+        | {"quote": "", "sticker": None, "attachments": []}
+        for second, body in enumerate(["Lunch?", "Noon?", "Noon?"])
+    ]
+    imported(system, tmp_path, lines[:2], "Bob/data.json")
+    lines[0]["reactions"] = [["Me", "👍"]]
+    imported(system, tmp_path, lines, "Bob/data.json")
+    assert [info.id for info in system.list_conversations()] == ["signal-Bob"]
+    assert [said for *_, said in tree(system, "signal-Bob")] == ["Lunch?", "Noon?", "Noon?"]
+
+
+def test_deleted_messages_of_google_chat_are_asides(system: MemorySystem, tmp_path: Path) -> None:
+    # As reported in mrwoof/google-chat-takeout-reader, issue 2: a deleted message has no creator.
+    date = "Thursday, May 28, 2026 at 10:00:01\u202fAM UTC"
+    deleted = {"message_state": "DELETED", "deleted_date": date, "topic_id": "a", "message_id": "s/a/1"}
+    said = {"creator": {"name": "Ada"}, "created_date": date, "text": "Hi", "topic_id": "a"}
+    value = {"messages": [deleted, said | {"message_id": "s/a/2"}]}
+    assert imported(system, tmp_path, value, "DM a/messages.json") == "google_chat"
+    assert [said for *_, said in tree(system, "google-chat-DM a")] == ["Hi"]
 
 
 def test_a_topic_of_google_chat_is_a_message_with_its_answers(system: MemorySystem, tmp_path: Path) -> None:
@@ -486,6 +538,11 @@ def test_answers_of_lobechat_to_one_question_are_siblings(system: MemorySystem, 
         ("28.5.2026 klo 13.00 - Ada: Hi", "2026-05-28T13:00:00"),  # fi
         ("2026. 05. 28. 13:00 - Ada: Hi", "2026-05-28T13:00:00"),  # hu
         ("28/5/26, 1:00\u202fp.\u00a0m. - Ada: Hi", "2026-05-28T13:00:00"),  # es_MX
+        ("28. 05. 2026. 13:00 - Ada: Hi", "2026-05-28T13:00:00"),  # hr
+        ("5. 6. 2026. 13:00 - Ada: Hi", "2026-06-05T13:00:00"),  # sr
+        ("28.5.26. 13:00 - Ada: Hi", "2026-05-28T13:00:00"),  # bs_Cyrl
+        ("28.05.26\u202fг., 13:00 - Ada: Hi", "2026-05-28T13:00:00"),  # bg
+        ("[28.5.2026 г., 13:00:00] Ada: Hi", "2026-05-28T13:00:00"),  # mk
     ],
 )
 def test_a_chat_of_whatsapp_has_the_times_of_its_language(

@@ -16,6 +16,7 @@ class _MarkdownText(HTMLParser):
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
         self.text: list[str] = []
+        self.images: list[dict[str, str]] = []
         self._link: str | None = None
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -27,6 +28,8 @@ class _MarkdownText(HTMLParser):
             self.text.append(dict(attrs).get("alt") or "")
         if tag == "a":
             self._link = dict(attrs).get("href")
+        if tag == "img":
+            self.images.append({name: value for name, value in attrs if value})
 
     def handle_endtag(self, tag: str) -> None:
         if tag == "a" and self._link:
@@ -39,6 +42,13 @@ class _MarkdownText(HTMLParser):
         self.text.append(data)
 
 
+def _read(source: str) -> _MarkdownText:
+    parser = _MarkdownText()
+    parser.feed(source)
+    parser.close()
+    return parser
+
+
 def text_of_html(source: str) -> str:
     r"""The text of HTML.
 
@@ -46,7 +56,14 @@ def text_of_html(source: str) -> str:
         >>> text_of_html("<p>The <b>Danube</b>.</p><ul><li>long</li></ul>")
         'The Danube.\n\n- long'
     """
-    parser = _MarkdownText()
-    parser.feed(source)
-    parser.close()
-    return re.sub(r"\n{3,}", "\n\n", "".join(parser.text)).strip()
+    return re.sub(r"\n{3,}", "\n\n", "".join(_read(source).text)).strip()
+
+
+def images_of_html(source: str) -> list[dict[str, str]]:
+    """The attributes of the images of HTML.
+
+    Example:
+        >>> images_of_html('<p>See <img src="https://example.com/1" alt="fig"></p>')
+        [{'src': 'https://example.com/1', 'alt': 'fig'}]
+    """
+    return _read(source).images

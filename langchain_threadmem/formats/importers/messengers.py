@@ -20,7 +20,7 @@ from langchain_threadmem.formats.importers import fields
 from langchain_threadmem.formats.importers.blocks import file_of, files_of, parts_of
 from langchain_threadmem.formats.importers.chats import Chat, Chats
 from langchain_threadmem.formats.importers.content_parts import File, Other, Part
-from langchain_threadmem.formats.importers.markup import text_of_html
+from langchain_threadmem.formats.importers.markup import images_of_html, text_of_html
 from langchain_threadmem.formats.importers.program import ChatRecord, Program, all_are
 from langchain_threadmem.formats.importers.said import ASSISTANT, SYSTEM, USER, Said, chat_of
 from langchain_threadmem.formats.importers.source import Format, Source
@@ -309,7 +309,7 @@ SLACK = Format(
 )
 
 
-_DATE, _CLOCK = r"\d{1,4}[./-] ?\d{1,2}[./-] ?\d{1,4}\.?", r"\d{1,2}[:.]\d{2}(?:[:.]\d{2})?"
+_DATE, _CLOCK = r"\d{1,4}[./-] ?\d{1,2}[./-] ?\d{1,4}\.?(?: г\.)?", r"\d{1,2}[:.]\d{2}(?:[:.]\d{2})?"
 _BEFORE, _AFTER = "오전|오후|上午|下午|午前|午後|AM|PM", r"[APap]\.?\s?[Mm]\.?|ص|م|π\.μ\.|μ\.μ\."
 _LINE = re.compile(
     rf"^[\u200e\u200f]*\[?(?P<date>{_DATE})[,.،]?\s+(?:klo\s)?(?P<time>(?:{_BEFORE})?\s?{_CLOCK}(?:\s?(?:{_AFTER}))?)"
@@ -319,6 +319,8 @@ _HEAD = 32
 """The number of characters in which a date and a time end."""
 _AFTERNOON = re.compile(r"오후|下午|午後|م$|μ\.μ|[Pp]\.?\s?[Mm]")
 """The second half of the day in the languages that write times with 12 hours, as of Babel 2.17."""
+_YEAR_FIRST = re.compile(r"\d{4}|\d+\. \d+\. \d\d?\.$")
+"""A date that begins with the year: of four digits, or in Korean of two, as in `26. 5. 28.`."""
 _OF_US = re.compile(r"[1-9]\d?/[1-9]\d?/\d{2}")
 _SPEAKER = re.compile(r"^(?:\u200e)?(?P<name>[^:\n]{1,80}?):\s(?P<text>.*)$", re.DOTALL)
 
@@ -364,7 +366,7 @@ def _records(lines: Iterable[str]) -> Iterator[tuple[str, str, str]]:
 
 def _is_day_first(dates: Sequence[tuple[str, str]]) -> bool:
     """Whether the day stands before the month, in a chat whose dates ascend; not in English of the US."""
-    numbers = [tuple(map(int, re.findall(r"\d+", date))) for date, _ in dates if not date.endswith(".")]
+    numbers = [tuple(map(int, re.findall(r"\d+", date))) for date, _ in dates if not _YEAR_FIRST.match(date)]
     if any(first > 12 for first, *_ in numbers) or any(second > 12 for _, second, *_ in numbers):
         return not any(second > 12 for _, second, *_ in numbers)
     by_day, by_month = ([(one[2], one[n], one[1 - n]) for one in numbers] for n in (1, 0))
@@ -375,7 +377,7 @@ def _is_day_first(dates: Sequence[tuple[str, str]]) -> bool:
 
 def _when(date: str, time: str, day_first: bool) -> float | None:
     year, *others = [int(number) for number in re.findall(r"\d+", date)]
-    if year <= 31 and not date.endswith("."):
+    if not _YEAR_FIRST.match(date):
         *others, year = (year, *others)
         others = others[::-1] if day_first else others
     year += 2000 if year < 100 else 0
@@ -433,7 +435,12 @@ def _is_quote(file: fields.Record) -> bool:
 def _parts_of_teams(message: fields.Record) -> Iterator[Part]:
     body, files = message["body"], message.get("attachments") or ()
     text = str(body.get("content") or "")
-    yield from parts_of(text_of_html(text) if body.get("contentType") == "html" else text)
+    yield from parts_of(message.get("subject"))
+    if body.get("contentType") == "html":
+        yield from parts_of(text_of_html(text))
+        yield from (File("image", one.get("alt"), one) for one in images_of_html(text))
+    else:
+        yield from parts_of(text)
     yield from files_of([file for file in files if not _is_quote(file)])
     if message["is_notice"] and message.get("eventDetail"):
         yield str(fields.record(message, "eventDetail").get("@odata.type") or "").rpartition(".")[2]
@@ -504,9 +511,13 @@ def _chats_of_signal(source: Source) -> Chats:
     """The chat of a folder, in which each message continues the message before it."""
     listed: list[fields.Record] = []
     yield from source.each(lambda message, position: listed.append(message))
-    messages = [{**one, "role": SYSTEM if one.get("call") else USER, "name": one["sender"]} for one in listed]
-    for one in messages:
-        one.pop("quote", None)
+    messages: list[fields.Record] = []
+    key: str | None = None
+    for one in listed:
+        # The file has no ids, and a later export has other reactions.
+        key = chained_id("import-", key, [one["date"], one["sender"], one["body"]])
+        role = SYSTEM if one.get("call") else USER
+        messages.append({**one, "id": key, "role": role, "name": one["sender"]})
     said = _SIGNAL.linked(messages, "the chat")
     yield chat_of("the chat", f"signal-{source.folder}", said, title=source.folder)
 
@@ -563,7 +574,8 @@ def _chats_of_google_chat(source: Source) -> Chats:
 
 def _is_google_chat(value: Any) -> bool:
     messages = fields.values(value, "messages")
-    return bool(messages) and all(fields.has(one, creator=dict, message_id=str) for one in messages)
+    names = {"creator", "message_state"}  # A deleted message has a state only.
+    return bool(messages) and all(fields.has(one, message_id=str) and names & one.keys() for one in messages)
 
 
 GOOGLE_CHAT = Format(_GOOGLE_CHAT.name, _GOOGLE_CHAT.contents, _chats_of_google_chat, _is_google_chat)
