@@ -200,6 +200,28 @@ def test_the_database_of_mastra_is_imported(system: MemorySystem, tmp_path: Path
     check_mastra(system)
 
 
+def test_the_database_of_mastra_has_titles_thoughts_and_texts_like_json(
+    system: MemorySystem, tmp_path: Path
+) -> None:
+    # The tables of LibSQLStore; `MastraMessageV1` is a text or a list, and a thought is in `details` alone.
+    thought = {"type": "reasoning", "reasoning": "", "details": [{"type": "text", "text": "A greeting."}]}
+    spoken = {"format": 2, "parts": [thought, {"type": "text", "text": "Hello"}]}
+    contents = ["{name}, hi", json.dumps(spoken), '{"a": 1}', json.dumps([{"type": "text", "text": "Yes"}])]
+    with sqlite3.connect(tmp_path / "mastra.db") as database:
+        database.execute("CREATE TABLE mastra_threads (id TEXT, title TEXT)")
+        database.execute("INSERT INTO mastra_threads VALUES ('t1', 'Greetings')")
+        columns = "id TEXT, thread_id TEXT, content TEXT, role TEXT, createdAt TEXT"
+        database.execute(f"CREATE TABLE mastra_messages ({columns})")
+        for number, content in enumerate(contents):
+            row = (f"m{number}", "t1", content, ("user", "assistant")[number % 2], f"2026-05-28T10:0{number}")
+            database.execute("INSERT INTO mastra_messages VALUES (?, ?, ?, ?, ?)", row)
+    database.close()
+    system.import_file(tmp_path / "mastra.db")
+    assert [said for *_, said in tree(system, "t1")] == ["{name}, hi", "Hello", '{"a": 1}', "Yes"]
+    assert history(system, "t1")[1].message.additional_kwargs["reasoning_content"] == "A greeting."
+    assert [info.title for info in system.list_conversations()] == ["Greetings"]
+
+
 def test_content_that_is_an_object_is_refused_with_the_next_step(
     system: MemorySystem, tmp_path: Path
 ) -> None:

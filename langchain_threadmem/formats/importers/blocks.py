@@ -139,6 +139,8 @@ def _reasoning(block: Block) -> Iterator[Part]:
         if isinstance(part, str | Reasoning)
     )
     summary = summary if isinstance(summary, str) else ""
+    if not text:  # Mastra leaves the text empty.
+        text = "\n\n".join(part for part in _parts(block.get("details")) if isinstance(part, str))
     if text or summary:
         yield Reasoning(text, summary)
     kept = {name: block[name] for name in ("signature", "encrypted_content", "data") if block.get(name)}

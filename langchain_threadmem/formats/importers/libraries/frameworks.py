@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import groupby
 from typing import Any
 
+from langchain_threadmem.errors import InputError
 from langchain_threadmem.formats.importers import fields
 from langchain_threadmem.formats.importers.blocks import file_of, parts_of, text_in
 from langchain_threadmem.formats.importers.content_parts import (
@@ -25,7 +27,7 @@ from langchain_threadmem.formats.importers.content_parts import (
 from langchain_threadmem.formats.importers.program import ChatRecord, Program, all_are, standard_parts
 from langchain_threadmem.formats.importers.said import ASSISTANT, TOOL, USER
 from langchain_threadmem.formats.importers.source import Source
-from langchain_threadmem.messages.records import loads
+from langchain_threadmem.messages.records import as_object, loads
 
 _COLUMNS = {"id", "key", "timestamp", "role", "status", "data"}
 _NANOSECONDS = 1e9
@@ -227,9 +229,12 @@ _MASTRA = {"id", "thread_id", "content", "role", "createdAt"}
 
 
 def _rows_of_mastra(source: Source) -> Iterator[fields.Record]:
+    threads = source.records("mastra_threads", ("id", "title"), "")
+    titles = {row["id"]: row["title"] for row in threads}
     rows = source.records("mastra_messages", _MASTRA, 'ORDER BY thread_id, "createdAt", rowid')
     for thread, of_thread in groupby(rows, key=lambda row: row["thread_id"]):
-        yield {"messages": [{**row, "threadId": thread} for row in of_thread]}
+        messages = [{**row, "threadId": thread} for row in of_thread]
+        yield {"title": titles.get(thread), "messages": messages}
 
 
 def _of_ai(value: fields.Record) -> Iterator[ChatRecord]:
@@ -238,12 +243,22 @@ def _of_ai(value: fields.Record) -> Iterator[ChatRecord]:
     for one in fields.records(value, "messages", "the list"):
         content = one.get("content")
         if isinstance(content, str) and "parts" not in one:
-            is_json = content.startswith("{")
-            content = loads(content, "the content of a message") if is_json else {"content": content}
+            content = _unpacked(content)
         found = {"parts": [], **one, **fields.record({"content": content}, "content")}
         threads.setdefault(fields.text(one, "threadId"), []).append(found)
     for name, messages in threads.items():
-        yield ChatRecord({} if name else value, messages, name)
+        yield ChatRecord(value if len(threads) == 1 else {}, messages, name)
+
+
+def _unpacked(content: str) -> fields.Record:
+    """The parts in a text of JSON, as Mastra's databases store them, or the text itself."""
+    with suppress(InputError):
+        found = loads(content, "the content of a message") if content.startswith(("{", "[")) else None
+        if isinstance(found, list) and all(fields.has(part, type=str) for part in found):
+            return {"parts": found}
+        if fields.has(found, parts=list):
+            return as_object(found, "the content of a message")
+    return {"content": content}
 
 
 def _is_ai_message(value: Any) -> bool:
