@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.runnables import RunnableWithFallbacks
 
 from langchain_threadmem.messages.codec import clone, text_of
 from langchain_threadmem.messages.quoting import OPENING, is_made_up
@@ -109,7 +110,7 @@ def for_model(messages: Sequence[BaseMessage], model: object) -> list[BaseMessag
     Args:
         messages: A list of messages. The messages are not changed.
         model: The chat model. For one of an unknown package, all messages stay as they are, and so do answers
-            that name no provider.
+            that name no provider. With fallbacks of other providers, all answers are texts and calls.
 
     Example:
         >>> from langchain_openai import ChatOpenAI
@@ -120,12 +121,23 @@ def for_model(messages: Sequence[BaseMessage], model: object) -> list[BaseMessag
         'Yes.'
     """
     own = _providers_of(model)
-    return [_plain(message) if own and _is_of_other(message, own) else message for message in messages]
+    if own is None:
+        return [*messages]
+    return [_plain(message) if _is_of_other(message, own) else message for message in messages]
 
 
-def _providers_of(model: object) -> Collection[str]:
-    """The names of the provider of a chat model in the metadata of its answers; empty if it is unknown."""
-    classes = type(getattr(model, "bound", model)).__mro__
+def _providers_of(model: object) -> Collection[str] | None:
+    """The names of the provider of a chat model in the metadata of its answers; `None` if it is unknown.
+
+    Of a model with fallbacks, the names that all its models have: each of them is sent the same messages.
+    """
+    if isinstance(model, RunnableWithFallbacks):
+        found = [_providers_of(one) for one in model.runnables]
+        known_to_all = [{*names} for names in found if names is not None]
+        return set.intersection(*known_to_all) if len(known_to_all) == len(found) else None
+    if (bound := getattr(model, "bound", None)) is not None:
+        return _providers_of(bound)
+    classes = type(model).__mro__
     packages = [cls.__module__.partition(".")[0] for cls in classes]
     known = [package for package in packages if package in _PROVIDERS]
     # A client of another provider's models on AWS is a subclass of the client of that provider.
@@ -133,7 +145,7 @@ def _providers_of(model: object) -> Collection[str]:
         name
         for package in (known if known[:1] == ["langchain_aws"] else known[:1])
         for name in _PROVIDERS[package]
-    }
+    } or None
 
 
 def _is_of_other(message: BaseMessage, own: Collection[str]) -> bool:

@@ -37,7 +37,7 @@ from langchain_threadmem import (
     select_thread_node,
 )
 from langchain_threadmem.langgraph.node import ThreadedState
-from langchain_threadmem.messages.prompt import as_prompt
+from langchain_threadmem.messages.prompt import as_prompt, for_model
 from langchain_threadmem.messages.quoting import is_block
 from langchain_threadmem.messages.tokens import count_tokens
 from langchain_threadmem.selection.tree_view import TreeView
@@ -279,6 +279,23 @@ class OfAnthropic(ChatAnthropic):
 
     async def _agenerate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
         return self._generate(messages)
+
+
+def test_models_with_fallbacks_are_sent_what_each_of_them_accepts() -> None:
+    openai = ChatOpenAI(api_key=SecretStr("none"))
+    anthropic = ChatAnthropic(model_name="claude-sonnet-4-5", api_key=SecretStr("none"))  # type: ignore[call-arg]
+    content = [{"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}, {"type": "text", "text": "Yes."}]
+    answer = AIMessage(content, response_metadata={"model_provider": "anthropic"})  # type: ignore[arg-type]
+    bound = openai.bind(stop=["x"])
+    for model, sent in (
+        (openai.with_fallbacks([openai]), "Yes."),
+        (anthropic.with_fallbacks([openai]), "Yes."),
+        (openai.with_fallbacks([anthropic]), "Yes."),
+        (bound.with_fallbacks([bound]), "Yes."),
+        (anthropic.with_fallbacks([anthropic]), content),
+        (anthropic.with_fallbacks([anthropic]).with_config(tags=["x"]), content),
+    ):
+        assert for_model([answer], model)[0].content == sent
 
 
 def test_a_conversation_may_change_its_provider(system: MemorySystem, invoke: Callable[..., Any]) -> None:
