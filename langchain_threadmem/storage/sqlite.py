@@ -453,6 +453,10 @@ class SqliteDatabase(Threaded, forking.Forkable):
         self._connections.discard(connection)
 
 
+_SHOWN = 40
+"""The number of characters of its final name that the name of a draft begins with."""
+
+
 @contextmanager
 def draft_of(target: Path) -> Iterator[Path]:
     """A path for a new database file, which gets its name when it is complete and closed.
@@ -460,15 +464,16 @@ def draft_of(target: Path) -> Iterator[Path]:
     Raises:
         PersistenceError: The file cannot be written, or another process has made it meanwhile.
     """
-    draft = target.with_name(f".{target.name}.{uuid4().hex}")
+    place = target.resolve()  # A link stays, and what it names is written.
+    draft = place.with_name(f".{place.name[:_SHOWN]}.{uuid4().hex}")  # A name has at most 255 bytes.
     try:
         yield draft
         with draft.open("rb+") as file:
             os.fsync(file.fileno())
         if target.exists():
             raise PersistenceError(f"another process has made {str(target)!r} meanwhile; it was not changed")
-        _remove_logs(target)
-        os.rename(draft, target)
+        _remove_logs(place)
+        os.rename(draft, place)
     except OSError as error:
         raise PersistenceError(f"cannot write {str(target)!r}: {error}; choose another place") from error
     finally:

@@ -9,6 +9,7 @@ import signal
 import sqlite3
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -293,6 +294,20 @@ def test_the_log_of_a_file_that_was_removed_does_not_change_its_copy(
     with MemorySystem(path, embeddings=False) as system:
         assert [node.message.text for node in system.conversation("c").history] == ["first", "yes"]
         assert system.verify().problems == ()
+
+
+@pytest.mark.parametrize("copy", [partial(convert, owner="ada"), backup])
+def test_a_copy_may_have_a_long_name_or_that_of_a_link(
+    copy: Callable[[str, Path], object], source: str, tmp_path: Path
+) -> None:
+    long, link, linked = (tmp_path / f"{name}.db" for name in ("x" * 230, "link", "linked"))
+    link.symlink_to(linked)
+    for target in (long, link):
+        copy(source, target)
+    assert link.is_symlink()
+    assert all(path.stat().st_size for path in (long, linked))
+    with pytest.raises(PersistenceError, match="cannot write"):
+        copy(source, tmp_path / ("y" * 250 + ".db"))
 
 
 def test_a_file_that_is_made_during_a_conversion_is_not_overwritten(source: str, tmp_path: Path) -> None:
