@@ -166,14 +166,8 @@ class Pipeline:
     def _flush(self) -> None:
         """Send the statements of `later`: all but the last are common table expressions of the last."""
         queued, self._later = self._later, []
-        texts, values = list[str](), list[Any]()
-        for sql, rows in queued:
-            is_insertion = sql.startswith("INSERT ")
-            texts += ["{} {}{}".format(*with_rows(sql, len(rows)))] if is_insertion else [sql] * len(rows)
-            for row in rows:
-                values += row
-        parts = ", ".join(f"part{n} AS ({sql})" for n, sql in enumerate(texts[:-1]))
-        self.execute(f"WITH {parts} {texts[-1]}" if parts else texts[-1], values)
+        text = _together(*[(sql, len(rows)) for sql, rows in queued])
+        self.execute(text, [value for _, rows in queued for row in rows for value in row])
 
     def _name_of(self, statement: tuple[str, Sequence[int]], text: bytes) -> bytes | None:
         """The name of a prepared statement, which is prepared after some executions; `None` before."""
@@ -262,6 +256,17 @@ class Pipeline:
             while not any(select.select([socket], [socket] if is_full else [], [], 0.1)):
                 pass
         self._pgconn.consume_input()
+
+
+@lru_cache(maxsize=1024)
+def _together(*statements: tuple[str, int]) -> str:
+    """One statement for several, each with its number of rows."""
+    texts = list[str]()
+    for sql, count_of_rows in statements:
+        is_insertion = sql.startswith("INSERT ")
+        texts += ["{} {}{}".format(*with_rows(sql, count_of_rows))] if is_insertion else [sql] * count_of_rows
+    parts = ", ".join(f"part{n} AS ({sql})" for n, sql in enumerate(texts[:-1]))
+    return f"WITH {parts} {texts[-1]}" if parts else texts[-1]
 
 
 @lru_cache(maxsize=1024)

@@ -19,8 +19,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -185,20 +183,28 @@ class PostgresDatabase(Threaded, forking.Forkable):
         """The state of the tables; `None` if there are none. The first call looks for a pooler."""
         import psycopg
 
-        with self._typed_errors(), self._connection() as pipeline:
-            connection = pipeline.connection
+        try:
+            pipeline = self._checked_out()
             try:
-                state_of = _STATE.format(process=connection.info.backend_pid)
-                process, _, _, *state, host, port = connection.execute(state_of).fetchall()[0]
+                connection = pipeline.connection
+                info = connection.info
+                named, address = info.backend_pid, (info.hostaddr, info.port)
+                process, _, _, *state, host, port = connection.execute(
+                    _STATE.format(process=named)
+                ).fetchall()[0]
             except psycopg.errors.UndefinedTable:
                 return None
-            is_session = process == connection.info.backend_pid
-            self._is_direct = is_session and (host, port) == (connection.info.hostaddr, connection.info.port)
-            if self._prepares is None:
-                self._prepares = is_session
-            found = _DatabaseState(*state)
-            self._form = "partitioned" if found.partitioned else "postgresql"
-            return found
+            finally:
+                self._return(pipeline)
+        except psycopg.Error as error:
+            raise self._typed(error) from error
+        is_session = process == named
+        self._is_direct = is_session and (host, port) == address
+        if self._prepares is None:
+            self._prepares = is_session
+        found = _DatabaseState(*state)
+        self._form = "partitioned" if found.partitioned else "postgresql"
+        return found
 
     def after_fork(self, *, child: bool) -> None:
         """In a child, drop threads and connections without closing the connections of the parent."""
@@ -245,11 +251,14 @@ class PostgresDatabase(Threaded, forking.Forkable):
         return self._transact(READ, transaction, owner)
 
     def _transact(self, begin: str, transaction: Transaction[T], owner: OwnedDatabase | None = None) -> T:
+        import psycopg
+
         if inside_transaction.get():
             raise nested()
         outside = inside_transaction.set(True)
         try:
-            with self._typed_errors(), self._connection() as pipeline:
+            pipeline = self._checked_out()
+            try:
                 # Row-level security names the owner in a transaction, and a pooler is no session.
                 is_session = self._is_direct and not (self.row_security or self.read_only)
                 # Encryption may store a proof of the key before the last statement.
@@ -267,36 +276,32 @@ class PostgresDatabase(Threaded, forking.Forkable):
                     result = transaction(conn)
                     if not is_last:
                         conn.script("COMMIT")
+            finally:
+                self._return(pipeline)
             return result
+        except psycopg.Error as error:
+            raise self._typed(error) from error
         finally:
             inside_transaction.reset(outside)
 
-    @contextmanager
-    def _typed_errors(self) -> Iterator[None]:
-        """Raise errors of the driver as errors of this package."""
-        import psycopg
+    def _typed(self, error: psycopg.Error) -> InputError | PersistenceError:
+        """The error of this package for an error of the driver."""
+        from psycopg import errors
 
-        try:
-            yield
-        except psycopg.errors.ProgramLimitExceeded as error:
-            raise InputError(
-                f"{self._name}: a name or an id is too long for an index ({error}); shorten it"
-            ) from error
-        except psycopg.errors.ProtocolViolation as error:
-            if _NO_SERVER not in str(error):
-                raise PersistenceError(f"{self._name}: {error}") from error
-            raise StorageBusyError(
+        if isinstance(error, errors.ProgramLimitExceeded):
+            return InputError(f"{self._name}: a name or an id is too long for an index ({error}); shorten it")
+        if isinstance(error, errors.ProtocolViolation) and _NO_SERVER in str(error):
+            return StorageBusyError(
                 f"{self._name}: the pooler found no free connection to the server ({error}), so nothing was "
                 "written; try again, or allow the pooler more connections"
-            ) from error
-        except psycopg.errors.LockNotAvailable as error:
-            raise StorageBusyError(
+            )
+        if isinstance(error, errors.LockNotAvailable):
+            return StorageBusyError(
                 f"{self._name}: another transaction had a lock for longer than the server's lock_timeout "
                 f"({error}), so nothing was written; try again"
-            ) from error
-        except psycopg.Error as error:
-            step = _NEXT_STEPS.get(error.sqlstate or "")
-            raise PersistenceError(f"{self._name}: {error}" + (f"; {step}" if step else "")) from error
+            )
+        step = _NEXT_STEPS.get(error.sqlstate or "")
+        return PersistenceError(f"{self._name}: {error}" + (f"; {step}" if step else ""))
 
     def damage(self) -> str | None:
         """No damage: the server checks its own pages."""
@@ -327,17 +332,13 @@ class PostgresDatabase(Threaded, forking.Forkable):
     def _name(self) -> str:
         return repr(self._url.render_as_string(hide_password=True))
 
-    @contextmanager
-    def _connection(self) -> Iterator[Pipeline]:
-        pipeline = self._checked_out()
-        try:
-            yield pipeline
-        finally:
-            pipeline.used = time.monotonic()
-            if not pipeline.is_idle:
-                self._broken = pipeline.used
-                pipeline.connection.close()
-            self._end(pipeline)
+    def _return(self, pipeline: Pipeline) -> None:
+        """Return a connection after a transaction; a connection that is not idle is closed."""
+        pipeline.used = time.monotonic()
+        if not pipeline.is_idle:
+            self._broken = pipeline.used
+            pipeline.connection.close()
+        self._end(pipeline)
 
     def _end(self, pipeline: Pipeline | None = None) -> None:
         """End the use of a connection, and let a caller that waits for one try again."""
