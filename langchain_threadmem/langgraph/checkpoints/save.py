@@ -16,8 +16,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, partial
-from operator import attrgetter
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from langgraph.checkpoint.base import WRITES_IDX_MAP
@@ -72,16 +70,13 @@ from langchain_threadmem.tree.lists.encoded import EncodedMessage
 from langchain_threadmem.tree.lists.list_cache import CachedList, ListCache, PreparedList
 from langchain_threadmem.tree.lists.stored_lists import Location
 from langchain_threadmem.tree.nodes import MessageRow
-from langchain_threadmem.tree.trees import TreeVersion
+from langchain_threadmem.tree.trees import BEFORE_ALL, TreeVersion
 
 FIELDS = ("v", "ts", "channel_versions", "versions_seen", "updated_channels")
 """Fields that are stored without their names if the checkpoint has all these fields."""
 _FIELD_NAMES = frozenset(FIELDS)
 MOST_BESIDE = 32
 """The maximum number of messages whose places are read in one query with the parent checkpoint."""
-
-
-_VERSION = attrgetter("version")
 
 
 @cache
@@ -593,7 +588,7 @@ class _Finder:
         conn: Conn,
         owner: str,
         conversation: str,
-        known: Mapping[tuple[str, str], KnownPlace] = MappingProxyType({}),
+        known: dict[tuple[str, str], KnownPlace] | None = None,
         tree: int | None = None,
         *,
         thorough: bool = False,
@@ -607,14 +602,13 @@ class _Finder:
         self.version: TreeVersion | None = None
         """The version of the tree in which the known places were read."""
         self.placed: dict[tuple[str, str], KnownPlace] = {}
-        """The places of messages by scope and id."""
-        if known and tree is not None:
-            self._know(known, tree)
-
-    def _know(self, known: Mapping[tuple[str, str], KnownPlace], tree: int) -> None:
-        of_tree = {key: place for key, place in known.items() if key[0] == "" and place.tree == tree}
-        self.version = max(map(_VERSION, of_tree.values()), default=None)
-        self.placed = {key: place for key, place in of_tree.items() if place.version == self.version}
+        """The places of messages that this transaction wrote, by scope and id."""
+        self._cached, self._cached_in = known or {}, (tree, BEFORE_ALL)
+        for (scope, _), place in reversed(self._cached.items()):
+            if scope == "" and place.tree == tree:  # It was placed last, so its version is the newest.
+                self.version = place.version
+                self._cached_in = tree, place.version
+                break
 
     def queries(
         self, stored_values: Sequence[tuple[str, StoredValue]], ns: str, tree_ids: Mapping[str, int]
@@ -642,6 +636,15 @@ class _Finder:
         for message, location in zip(messages, locations, strict=False):
             self.placed[scope, message.id] = KnownPlace(tree, version, hash(message.body), location)
 
+    def _place(self, scope: str, message_id: str) -> KnownPlace | None:
+        """The place of a message that this transaction wrote, or that is known at the version of the tree."""
+        place = self.placed.get((scope, message_id))
+        if place is None and self.version is not None and scope == "":
+            place = self._cached.get((scope, message_id))
+            if place is not None and (place.tree, place.version) != self._cached_in:
+                return None
+        return place
+
     def knows(self, value: UnboundValue) -> bool:
         """Whether the places of all messages of a value are known."""
         found = unbound_messages(value.with_ids(), value.ns, value.channel)
@@ -650,7 +653,7 @@ class _Finder:
     def _known(self, scope: str, messages: Iterable[EncodedMessage]) -> list[Location | None]:
         found: list[Location | None] = []
         for message in messages:
-            place = self.placed.get((scope, message.id))
+            place = self._place(scope, message.id)
             is_same = place is not None and place.body == hash(message.body)
             found.append(place.location if place is not None and is_same else None)
         return found
@@ -660,7 +663,7 @@ class _Finder:
         if None not in locations or (len(messages) == 1 and not self._thorough):
             return locations
         request = (scope, list(messages))
-        are_new = not any((scope, message.id) in self.placed for message in messages)
+        are_new = all(self._place(scope, message.id) is None for message in messages)
         if are_new and request in self._requested:
             return stored_lists.places_from(self._conn, messages, self._rows[self._requested.index(request)])
         tree = self._tree_ids.get(scope) or trees.find(self._conn, *self._conversation, scope)

@@ -191,7 +191,7 @@ class UnboundValues(Component):
         if not cached.items() >= trees.items():
             self._trees.put(conversation, {**cached, **trees} if len(cached) < MOST_SCOPES else dict(trees))
 
-    def placed(self, conversation: str) -> Mapping[tuple[str, str], KnownPlace]:
+    def placed(self, conversation: str) -> dict[tuple[str, str], KnownPlace]:
         """The most recently placed messages, by scope and id; other processes may have removed them."""
         return self._placed.get(conversation) or {}
 
@@ -199,7 +199,7 @@ class UnboundValues(Component):
         """Cache the places of messages."""
         with self._lock:
             known = {**self.placed(conversation), **places}
-            if len(known) > PLACED_IDS:
+            if len(known) > 2 * PLACED_IDS:  # A copy of the last ones takes as long as binding a value.
                 known = dict(list(known.items())[-PLACED_IDS:])
             self._placed.put(conversation, known)
 
