@@ -206,6 +206,17 @@ def test_a_channel_whose_version_did_not_change_keeps_the_value_of_the_checkpoin
     assert saver.values() == {"messages": [human("h1")], "count": 2}
 
 
+def test_versions_of_a_parent_that_another_system_has_replaced_are_read_again(saver: Both, url: str) -> None:
+    first = saver.save(count=1, total=5)
+    with MemorySystem(url, owner=saver.saver.system.owner, embeddings=False) as other:
+        replaced = checkpoint_of({"count": 2, "total": 6}, 2) | {"id": first}
+        ThreadMemSaver(other).put(config_of("t"), replaced, {}, replaced["channel_versions"])
+    second = checkpoint_of({"count": 1, "total": 7}, 1)
+    second["channel_versions"]["total"] = 3
+    saver.put(config_of("t", first), second, {}, {"total": 3})
+    assert saver.values() == {"count": 1, "total": 7}
+
+
 def test_forks_with_the_same_versions_keep_their_own_values(saver: Both) -> None:
     root = saver.save(version=1, count=0)
     one = saver.save(parent=root, version=2, count=1)

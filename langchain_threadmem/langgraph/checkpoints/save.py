@@ -264,7 +264,7 @@ def put(
     """Store a checkpoint, or replace the checkpoint with its id."""
     state = dict(checkpoint)
     values, checkpoint_id = state.pop("channel_values"), pack_id(state.pop("id"))
-    versions: dict[str, Any] = state.get("channel_versions", {})
+    versions: dict[str, Any] = dict(state.get("channel_versions", {}))
     kind, data = archive.dump(compact(state, metadata))
     parent_id = None if parent is None else pack_id(parent)
     run = str(metadata.get("run_id") or "").replace("\0", "") or None
@@ -316,7 +316,7 @@ def put(
         tree, size = tree_ids[""], checkpoint_queries.PUT_COLUMNS
         put_rows = checkpoint_queries.as_put_rows(rows[0][0][:size])
         read = [*([[row[size:] for row in rows[0]]] if is_short else []), *rows[1:]]
-        unchanged_refs = _refs(archive, put_rows.parent, unchanged)
+        unchanged_refs = _refs(archive, conversation, put_rows.parent, unchanged)
         own = {
             name: version
             for name, version in unchanged.items()
@@ -408,6 +408,7 @@ def put(
         yield from put(archive, conversation, ns, parent, checkpoint, metadata, new)
         return
     unbound_values.add_trees(conversation, stored_checkpoint.trees)
+    unbound_values.add_versions(conversation, data, versions)
     if stored_checkpoint.removed.keys:
         yield from drop(archive.runtime, stored_checkpoint.removed)
     for channel, cached in stored_checkpoint.lists.items():
@@ -670,14 +671,17 @@ class _Finder:
         return [None] * len(messages) if tree is None else stored_lists.find(self._conn, tree, messages)
 
 
-def _refs(archive: Archive, row: CheckpointRow | None, versions: Mapping[str, Any]) -> dict[str, int]:
+def _refs(
+    archive: Archive, conversation: str, row: CheckpointRow | None, versions: Mapping[str, Any]
+) -> dict[str, int]:
     """The blobs of a checkpoint whose channels have the given versions."""
     if row is None or not versions:
         return {}
-    state, _ = archive.state(row)
-    stored = state.get("channel_versions", {})
+    stored = archive.unbound.versions(conversation, row.data)
+    if stored is None:
+        stored = archive.state(row)[0].get("channel_versions", {})
     return {
         name: ref
-        for name, ref in blobs_of(state, row).items()
-        if name in versions and versions[name] == stored[name]
+        for (name, version), ref in zip(stored.items(), row.refs, strict=True)
+        if name in versions and versions[name] == version
     }
