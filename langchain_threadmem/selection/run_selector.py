@@ -59,6 +59,7 @@ class Selected(NamedTuple):
         parent: A node id, `None` for a new root, or `TIP`.
         reason: The reason, in a few words for people.
         placement: The placement that is stored with the node; `None` without probabilities.
+        usual: The reason in words of this package, which quotes nothing.
         candidates: The number of turn ends that the selector could choose from.
         active: The node in which the active thread of the writer ends, or `TIP`.
         chances: The probabilities of the candidates, if the selector has computed them.
@@ -73,6 +74,7 @@ class Selected(NamedTuple):
     parent: Parent
     reason: str
     placement: Placement | None = None
+    usual: str = ""
     candidates: int = 0
     active: Parent = TIP
     chances: Chances = ()
@@ -85,7 +87,7 @@ class Selected(NamedTuple):
 
     def unquoted(self) -> Placement | None:
         """The placement in words of this package, if a message that it may quote was removed meanwhile."""
-        return self.placement and replace(self.placement, reason=_usual(self.parent), title="")
+        return self.placement and replace(self.placement, reason=self.usual, title="")
 
     def explains(self, drafts: Sequence[Draft]) -> list[Draft]:
         """Drafts of a turn, with the placement on its human message."""
@@ -194,19 +196,15 @@ def select(
     if parent is None and conversation.single_tree:
         return selected._replace(reason="continues the active thread, the only one there may be")
     title = view.title if parent is None else ""
-    usual = _usual(parent)
+    usual = "starts a new thread" if parent is None else f"continues node {parent}"
     reason = view.reason or (usual if view.chances else "")
     placement = Placement(reason, view.chances, title) if reason or title else None
     if suggest:
         # The probabilities let `coverage` show the turns that the message may continue.
         stays = Placement(selected.reason, view.chances) if view.chances else None
-        return selected if view.failed else selected._replace(preferred=parent, placement=stays)
-    return selected._replace(parent=parent, reason=view.reason or usual, placement=placement)
-
-
-def _usual(parent: Parent) -> str:
-    """The reason of a selector that states none."""
-    return "starts a new thread" if parent is None else f"continues node {parent}"
+        stays_usual = selected._replace(preferred=parent, placement=stays, usual=selected.reason)
+        return selected if view.failed else stays_usual
+    return selected._replace(parent=parent, reason=view.reason or usual, placement=placement, usual=usual)
 
 
 def _turns(conversation: ThreadedConversation, tree: int, past: Past) -> Flow[TurnIndex]:
