@@ -223,7 +223,7 @@ def _by_postings(
     exact = (yield from vectors_of(runtime, tree)) if query.vector.size else None
     spans = (yield from Sql(lambda conn: _active(conn, tree))) if options.scope == "thread" else None
     always = (yield from keys_in(runtime, shared)) if 0 in options.ranks else ()
-    now, weak_below = time.time(), runtime.get(Indexes).weak_below
+    now, indexes = time.time(), runtime.get(Indexes)
 
     def score(postings: Postings) -> Scored | None:
         with postings.lock:
@@ -231,8 +231,7 @@ def _by_postings(
                 return None  # Another thread has added messages that are newer than `head`.
             rows = postings.rows
             newest = float(rows["time"].max()) if len(rows) else 0.0
-            language = runtime.get(Indexes).language
-            question = question_of(query.text, language, postings.names, newest, now)
+            question = question_of(query.text, indexes.language, postings.names, newest, now)
             cosine = None
             _, seqs, matrix = NONE if exact is None else exact.vectors
             if len(seqs) and len(rows):
@@ -242,7 +241,8 @@ def _by_postings(
                 known = rows["seq"][at] == seqs
                 cosine[at[known]] = (matrix @ query.vector)[known]
             figures = postings.figures(question.terms)
-            texts = _messages(postings, question, figures, cosine, None, options, spans, now, weak_below)
+            below = indexes.weak_below
+            texts = _messages(postings, question, figures, cosine, None, options, spans, now, below)
             return texts.result(options.most(postings, most), query.vector, now, always)
 
     scored = yield from Call(lambda: score(shared))
