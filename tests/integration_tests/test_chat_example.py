@@ -24,6 +24,7 @@ from langchain_threadmem.selection.tree_view import TreeView
 
 pytest.importorskip("uvicorn")
 playwright = pytest.importorskip("playwright.sync_api")
+playwright.expect.set_options(timeout=30_000)  # A page with 5,000 messages takes seconds on a busy machine.
 httpx = pytest.importorskip("httpx")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")
