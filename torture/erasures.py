@@ -40,7 +40,7 @@ def erasures(place: Place, tally: Tally, seconds: float, random_: random.Random)
             begin(Scene(filled[begin], filled[begin], Path()))
         with tempfile.TemporaryDirectory(prefix="threadmem-torture-") as folder:
             url = place.copy(filled[begin])
-            _erased(Scene(url, url, Path(folder)), tally, random_)
+            _erased(Scene(url, url, Path(folder), is_shared=True), tally, random_)
             place.drop(url)
         tally.add("runs")
     for url in filled.values():

@@ -51,11 +51,13 @@ class Scene:
         url: The database.
         other: An empty database for a copy, or the same.
         folder: The folder.
+        is_shared: Whether other processes append meanwhile, which may begin an erased conversation again.
     """
 
     url: str
     other: str
     folder: Path
+    is_shared: bool = False
 
     def opened(self, url: str | None = None) -> MemorySystem:
         return MemorySystem(
@@ -278,14 +280,14 @@ def erase(scene: Scene) -> None:
     with scene.opened() as system:
         for name in (GONE, OLDER):
             receipt = system.erase(conversation=name)
-            assert receipt.ok, receipt.left
+            assert receipt.ok or scene.is_shared, receipt.left
 
 
 def erase_older(scene: Scene) -> None:
     with scene.opened() as system:
         system.erase(conversation=GONE)
         receipt = system.erase(before=YEAR)
-        assert receipt.ok, receipt.left
+        assert receipt.ok or scene.is_shared, receipt.left
 
 
 def forget(scene: Scene) -> None:
