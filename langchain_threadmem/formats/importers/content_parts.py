@@ -13,6 +13,8 @@ _ID = re.compile(r"[A-Za-z0-9_-]{1,40}")
 _NOT_NAME = re.compile(r"[^A-Za-z0-9_-]")
 """The characters that providers refuse in the name of a tool."""
 _LONGEST_NAME = 64
+THOUGHTS = ("reasoning_content", "reasoning", "thinking", "thinking_content")
+"""The fields of an answer with its thoughts, such as those of DeepSeek, OpenRouter and Ollama."""
 
 
 class Reasoning(NamedTuple):

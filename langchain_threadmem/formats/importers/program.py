@@ -13,7 +13,7 @@ from langchain_threadmem.errors import InputError
 from langchain_threadmem.formats.importers import fields
 from langchain_threadmem.formats.importers.blocks import files_of, parts_of
 from langchain_threadmem.formats.importers.chats import Bad, Chat, Chats
-from langchain_threadmem.formats.importers.content_parts import Part, Reasoning, ToolResult
+from langchain_threadmem.formats.importers.content_parts import THOUGHTS, Part, Reasoning, ToolResult
 from langchain_threadmem.formats.importers.said import ASSISTANT, ROLES, TOOL, Said, chat_of, system_prompt
 from langchain_threadmem.formats.importers.source import FAULTS, Format, Source, checked, problem_of
 from langchain_threadmem.messages.ids import chained_id
@@ -66,7 +66,7 @@ def all_are(value: Any, is_message: Callable[[Any], bool], name: str = "messages
 
 def standard_parts(message: fields.Record) -> Iterator[Part]:
     """The parts of a message with the fields of OpenAI, and of programs that follow them."""
-    for name in ("reasoning_content", "reasoning", "thinking", "thinking_content"):
+    for name in THOUGHTS:
         if isinstance(message.get(name), str) and message[name].strip():
             yield Reasoning(message[name])
     content = message.get("content")

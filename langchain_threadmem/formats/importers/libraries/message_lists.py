@@ -20,6 +20,7 @@ from langchain_threadmem.formats.importers import fields
 from langchain_threadmem.formats.importers.blocks import parts_of
 from langchain_threadmem.formats.importers.chats import PIECE_SIZE, Bad, Chat, Chats, Entry
 from langchain_threadmem.formats.importers.content_parts import (
+    THOUGHTS,
     File,
     Other,
     Reasoning,
@@ -222,8 +223,6 @@ def _number(position: str) -> str:
 
 _CAMEL_CASE = {"toolCalls": "tool_calls", "toolCallId": "tool_call_id"}
 """The fields of AG-UI's messages by the names of OpenAI."""
-_THOUGHTS = ("thinking", "reasoning")
-"""The fields of Ollama's and OpenRouter's messages with the thoughts of an answer."""
 _IMAGES = {"iVBOR": "png", "/9j/": "jpeg", "R0lGOD": "gif", "UklGR": "webp"}
 """The first characters of pictures in base64, which Ollama's messages contain without a type."""
 _STEPS = ("reasoning", "activity")
@@ -237,7 +236,7 @@ def _renamed(record: fields.Record) -> fields.Record:
         renamed["content"] = [_of_anthropic(block) for block in content]
     elif images := [one for one in fields.values(record, "images") if isinstance(one, str)]:
         renamed["content"] = [*([content] if content else []), *map(_image, images)]
-    if thoughts := fields.text(record, *_THOUGHTS):
+    if thoughts := fields.text(record, *THOUGHTS):
         renamed.setdefault("reasoning_content", thoughts)
     if record.get("role") == "developer":  # The name of the role in newer messages of OpenAI.
         renamed["role"] = "system"
